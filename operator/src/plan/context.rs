@@ -209,10 +209,10 @@ impl Context<'_> {
         })
     }
 
-    fn has_ended_with(&self, reason: &str) -> bool {
+    fn has_ended_with(&self, reason: Reason) -> bool {
         self.judged_status()
             .and_then(|status| status.columns.as_ref()?.reason.as_deref())
-            == Some(reason)
+            == Some(reason.as_str())
     }
 
     /// An object that the API server refuses permanently.

@@ -151,8 +151,7 @@ impl Context<'_> {
             Some((waiting_for, since)) if waiting_for == reason.as_str() => *since,
             _ => self.now_unix_seconds,
         };
-        let is_new =
-            self.now_unix_seconds - since < GRACE_SECONDS && !self.has_ended_with(reason.as_str());
+        let is_new = self.now_unix_seconds - since < GRACE_SECONDS && !self.has_ended_with(reason);
         if is_new || self.ledger.is_begun() {
             return self.running(nodes, reason, &message, BUSY_REQUEUE_SECONDS * 2.0);
         }

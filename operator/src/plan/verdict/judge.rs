@@ -73,11 +73,12 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
         match ledger.next_within(settings, look.blocks) {
             Next::Open(_) | Next::Start(_) => return None,
             Next::Failed(trial) => {
-                return Some(without_figures(
-                    Verdict::Error,
-                    reason_of(trial).unwrap_or_default(),
-                    message_of(trial),
-                ));
+                return Some(Judgement {
+                    verdict: Verdict::Error,
+                    reason: reason_of(trial).unwrap_or_default().to_owned(),
+                    message: message_of(trial),
+                    figures: None,
+                });
             }
             Next::Exhausted(trial) => return Some(exhausted(settings, trial, ledger)),
             Next::Finished => {
@@ -209,7 +210,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Judgem
     }
     Judgement {
         verdict,
-        reason: reason.as_ref().to_owned(),
+        reason: reason.as_str().to_owned(),
         message: parts.join(" "),
         figures: Some(Box::new(figures)),
     }

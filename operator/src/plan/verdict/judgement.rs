@@ -3,7 +3,7 @@
 use crate::{
     api::{
         self, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure, NoiseFloor,
-        SweepResult, Verdict,
+        Reason, SweepResult, Verdict,
     },
     plan::verdict::not_compared::NotCompared,
     text,
@@ -15,7 +15,7 @@ use frugality_measure::{model::LinearModel, reading::Provenance};
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// Reason code.
+    /// Reason code. It is a text, because an entry of the ledger may have the code of another version.
     pub reason: String,
     /// For people, with numbers.
     pub message: String,
@@ -120,14 +120,10 @@ impl Figures {
 
 /// An end of a run without figures.
 #[must_use]
-pub fn without_figures(
-    verdict: Verdict,
-    reason: impl AsRef<str>,
-    message: impl Into<String>,
-) -> Judgement {
+pub fn without_figures(verdict: Verdict, reason: Reason, message: impl Into<String>) -> Judgement {
     Judgement {
         verdict,
-        reason: reason.as_ref().to_owned(),
+        reason: reason.as_str().to_owned(),
         message: message.into(),
         figures: None,
     }
