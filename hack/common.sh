@@ -8,8 +8,42 @@ LAB=hack/lab/lab
 # shellcheck disable=SC2034 # read by the scripts that source this one
 VERSION=$(awk -F'"' '/^\[workspace.package\]/{on=1} on && /^version/{print $2; exit}' Cargo.toml)
 
-# say TEXT: prints a progress line with the seconds since the script began.
-say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
+# The command that the user runs begins the list of steps and their durations. The scripts that it runs find the file in
+# the variable, and append to it.
+TIMINGS_ARE_OURS=0
+if [[ -z ${FRUGALITY_TIMINGS:-} ]]; then
+  export FRUGALITY_TIMINGS=$ROOT/build/timings.tsv
+  TIMINGS_ARE_OURS=1
+  mkdir -p build
+  : >"$FRUGALITY_TIMINGS"
+fi
+STEP=""
+STEP_BEGAN=0
+# A script that sets another trap calls end_step in it.
+trap end_step EXIT
+
+# say TEXT: prints a progress line with the seconds since the script began. A step with this name begins.
+say() {
+  end_step
+  STEP=$*
+  STEP_BEGAN=$SECONDS
+  printf '[%4ds] %s\n' "$SECONDS" "$STEP" >&2
+}
+
+# end_step: writes the duration of the step that the last progress line began.
+end_step() {
+  [[ -z $STEP ]] || printf '%d\thack/%s\t%s\n' "$((SECONDS - STEP_BEGAN))" "${0##*/}" "$STEP" >>"$FRUGALITY_TIMINGS"
+  STEP=""
+}
+
+# longest_steps: prints the longest steps, if this script is the command that the user runs.
+longest_steps() {
+  end_step
+  ((TIMINGS_ARE_OURS)) || return 0
+  echo "The longest steps. A step includes the steps of the scripts that it runs. build/timings.tsv has all steps:" >&2
+  sort --numeric-sort --reverse "$FRUGALITY_TIMINGS" |
+    awk -F '\t' 'NR <= 12 && $1 > 0 { printf "%6d s  %-13s %s\n", $1, $2, $3 }' >&2
+}
 
 # die TEXT [REMEDY]...: prints an error and its remedies, and ends the script.
 die() {

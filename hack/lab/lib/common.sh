@@ -22,7 +22,8 @@ kill_tree() {
 }
 
 # step TEXT COMMAND...: runs the command with its output in $LAB_LOG_DIR/<step>.log, and prints a line every
-# ten seconds while the command runs. If the command fails, it prints the end of the log and returns the status.
+# ten seconds while the command runs. If the command fails, it prints the end of the log and returns the status. If one
+# of the scripts in hack/ runs this one, its list of steps gets the duration.
 step() {
   local text=$1 log status started elapsed next=10 pid
   shift
@@ -45,6 +46,7 @@ step() {
   wait "$pid" || status=$?
   trap - INT TERM
   elapsed=$((SECONDS - started))
+  [[ -z ${FRUGALITY_TIMINGS:-} ]] || printf '%d\thack/lab\t%s\n' "$elapsed" "$text" >>"$FRUGALITY_TIMINGS"
   if ((status == 0)); then
     say "  $text: done in ${elapsed}s"
   else
