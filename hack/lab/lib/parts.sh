@@ -84,6 +84,13 @@ BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-pro
 # registry, make compat the API servers, and make gitops the others.
 TOOLS=(vale actionlint registry kube-apiserver-1.29 kube-apiserver-1.37 kustomize-controller rollouts-controller argocd helm-4 flagger)
 
+# Seconds of CPU time of a first build, of all its packages. The sum was measured (README.md); the shares are
+# estimates. Tools are not among them.
+declare -A BINARY_SECONDS=(
+  [kube-apiserver]=430 [kube-controller-manager]=150 [kube-scheduler]=40 [kubelet]=90 [kube-proxy]=30 [kubectl]=60
+  [kine]=60 [coredns]=110 [local-path-provisioner]=70 [manager]=90 [fortio]=20 [helm]=110
+)
+
 part_version() {
   awk -v module="${PART_MODULE[$1]}" '
     $1 == "require" && $2 == module { print $3; exit }
@@ -220,7 +227,8 @@ build_parts() {
     say "waiting for another build of the parts to end"
     flock "$parts_lock"
   }
-  say "building ${#missing[@]} of ${#wanted[@]} parts; this happens once (about 10 minutes for all on two cores)"
+  say "building ${#missing[@]} of ${#wanted[@]} parts$(build_time "${missing[@]}"): ${missing[*]}"
+  say "  This happens once. If it is interrupted, the next build continues with the parts that are left."
   local kubernetes=() others=() lanes=() lane failed=0
   for binary in "${missing[@]}"; do
     if [[ ${BINARY_PART[$binary]} == kubernetes ]]; then kubernetes+=("$binary"); else others+=("$binary"); fi
@@ -235,6 +243,21 @@ build_parts() {
   trap - INT TERM
   exec {parts_lock}>&-
   ((failed == 0)) || exit 1
+}
+
+# build_time BINARY...: prints the estimated duration on this machine; nothing if one of them is a tool.
+build_time() {
+  local binary sum=0
+  for binary; do
+    [[ -n ${BINARY_SECONDS[$binary]:-} ]] || return 0
+    sum=$((sum + BINARY_SECONDS[$binary]))
+  done
+  sum=$((sum / $(nproc)))
+  if ((sum > 90)); then
+    printf ', about %d minutes on idle cores' "$(((sum + 30) / 60))"
+  else
+    printf ', about a minute on idle cores'
+  fi
 }
 
 # build_lane [BINARY...]: builds the binaries one after the other.
