@@ -75,6 +75,21 @@ impl Subscribed {
             .block_on(async { tokio::time::sleep(pause).await });
     }
 
+    /// Waits until the subscription is active: publishes `probe`, a reading, until it arrives. Further probes may follow.
+    fn wait_for_subscription(&mut self, broker: &Broker, topic: &str, probe: &str) {
+        let began = Instant::now();
+        loop {
+            broker.publish(topic, probe, &[]);
+            let patience = Duration::from_millis(100);
+            let (runtime, instrument) = (&self.runtime, &mut self.instrument);
+            let asked = async { tokio::time::timeout(patience, instrument.ask()).await };
+            match runtime.block_on(asked) {
+                Ok(Ok(_)) => return,
+                outcome => assert!(began.elapsed() < Duration::from_secs(60), "{outcome:?}"),
+            }
+        }
+    }
+
     /// Asks until there is a reading.
     fn first(&mut self) -> PowerOrEnergy {
         let began = Instant::now();
@@ -384,19 +399,28 @@ fn the_recipe_for_a_usb_meter_publishes_its_energy_once_per_second() {
         command.contains(stand_in) && command.contains(&port),
         "{command}"
     );
-    let source =
-        r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": "pi-1/joules", "unit": "J"}}"#;
+    let source = r#"{"source": {"type": "mqtt", "broker": "BROKER", "topic": "pi-1/joules", "unit": "J",
+        "polling": {"timeoutSeconds": 60}}}"#;
     let mut meter = Subscribed::new(source, &broker);
-    assert!(meter.ask().is_err());
+    meter.wait_for_subscription(&broker, "pi-1/joules", "0");
+    let seen = tempfile::tempdir().unwrap();
     let mut running = std::process::Command::new("sh")
         .args(["-c", &command])
+        .env("SEEN", seen.path())
         .spawn()
         .unwrap();
     let mut counted = Vec::new();
-    for _ in 0..3 {
-        let (quantity, age) = meter.ask_with_age().unwrap();
-        assert!(age < Duration::from_millis(500), "{age:?}");
+    // The lines of the next second come only after this second's message. A message that waits in a buffer for further
+    // lines would never arrive.
+    for second in 1..=3 {
+        let asked = Instant::now();
+        let (mut quantity, mut age) = meter.ask_with_age().unwrap();
+        while quantity == Quantity::Joules(0.0) {
+            (quantity, age) = meter.ask_with_age().unwrap();
+        }
+        assert!(age <= asked.elapsed(), "{age:?}");
         counted.push(quantity);
+        std::fs::write(seen.path().join(second.to_string()), "").unwrap();
     }
     assert!(running.wait().unwrap().success());
     // 5 W, 100 lines per second.
