@@ -4,8 +4,7 @@ mod counters;
 mod error;
 mod layout;
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -31,8 +30,8 @@ pub(crate) struct CgroupReader {
     /// Stays open, like the pods' counters.
     node: Option<CpuCounter>,
     listing: Option<Listing>,
-    /// By the cgroup's identity.
-    pods: HashMap<u64, OpenPod>,
+    /// By UID. Of several cgroups of one pod, the one that was found first comes last.
+    pods: Vec<OpenPod>,
     memory_read: Instant,
     processors: Option<Processors>,
 }
@@ -40,6 +39,7 @@ pub(crate) struct CgroupReader {
 /// A pod between two readings.
 #[derive(Debug)]
 struct OpenPod {
+    cgroup: PodCgroup,
     /// Stays open: the less time between the node's counter and the last pod's, the better they fit together.
     cpu: CpuCounter,
     memory: Option<MemoryFiles>,
@@ -62,7 +62,7 @@ impl CgroupReader {
             began,
             node: None,
             listing: None,
-            pods: HashMap::new(),
+            pods: Vec::new(),
             memory_read: began,
             processors: None,
         })
@@ -93,8 +93,8 @@ impl CgroupReader {
         let listing = match self.listing.take() {
             Some(listing) if listing.is_current(Instant::now()) => listing,
             _ => {
-                let listing = Listing::of(root)?;
-                follow(&mut self.pods, &self.layout, &listing.pods)?;
+                let (listing, cgroups) = Listing::of(root)?;
+                follow(&mut self.pods, &self.layout, cgroups)?;
                 listing
             }
         };
@@ -105,32 +105,32 @@ impl CgroupReader {
         let (unix_seconds, at, node_cpu_nanoseconds) = read_beside_the_clock(&node)?;
 
         let processors = self.processors.as_mut().and_then(Processors::read);
-        let mut pods = BTreeMap::new();
+        let mut seen = Vec::with_capacity(self.pods.len());
         let mut all_there = true;
-        for cgroup in &listing.pods {
-            let Some(pod) = self.pods.get(&cgroup.identity) else {
-                continue;
-            };
+        for pod in &self.pods {
             match pod.cpu.read_nanoseconds() {
                 Ok(cpu_nanoseconds) => {
-                    // A change of kubelet's driver can leave an empty cgroup of the same pod: the first one
-                    // counts.
-                    pods.entry(cgroup.uid.clone()).or_insert(PodObservation {
-                        cgroup: cgroup.identity,
+                    let observation = PodObservation {
+                        cgroup: pod.cgroup.identity,
                         cpu_nanoseconds,
-                        working_set_bytes: None,
-                    });
+                        working_set_bytes: pod.working_set_bytes,
+                    };
+                    seen.push((pod.cgroup.uid.clone(), observation));
                 }
                 Err(error) if error.is_gone() => all_there = false,
                 Err(error) => return Err(error),
             }
         }
-        self.read_memory(&listing.pods, at);
-        for observation in pods.values_mut() {
-            observation.working_set_bytes = self
-                .pods
-                .get(&observation.cgroup)
-                .and_then(|pod| pod.working_set_bytes);
+        // A change of kubelet's driver can leave an empty cgroup of the same pod. The map keeps the last one.
+        let mut pods: BTreeMap<_, _> = seen.into_iter().collect();
+        if self.read_memory(at) {
+            for pod in &self.pods {
+                if let Some(observation) = pods.get_mut(&pod.cgroup.uid)
+                    && observation.cgroup == pod.cgroup.identity
+                {
+                    observation.working_set_bytes = pod.working_set_bytes;
+                }
+            }
         }
         let node_cgroup = node.identity();
         self.node = Some(node);
@@ -146,55 +146,61 @@ impl CgroupReader {
         })
     }
 
-    /// Reads the memory of all pods if the interval has passed.
-    fn read_memory(&mut self, cgroups: &[PodCgroup], now: Instant) {
-        if now - self.memory_read < MEMORY_INTERVAL {
-            return;
-        }
-        self.memory_read = now;
-        for cgroup in cgroups {
-            if let Some(pod) = self.pods.get_mut(&cgroup.identity) {
-                pod.read_memory(&self.layout, cgroup);
+    /// Reads the memory of all pods if the interval has passed, and returns whether it has.
+    fn read_memory(&mut self, now: Instant) -> bool {
+        let is_due = now - self.memory_read >= MEMORY_INTERVAL;
+        if is_due {
+            self.memory_read = now;
+            for pod in &mut self.pods {
+                pod.read_memory(&self.layout);
             }
         }
+        is_due
     }
 }
 
 /// Opens the counters of new pods and closes the counters of pods that are gone.
 fn follow(
-    pods: &mut HashMap<u64, OpenPod>,
+    pods: &mut Vec<OpenPod>,
     layout: &Layout,
-    cgroups: &[PodCgroup],
+    cgroups: Vec<PodCgroup>,
 ) -> Result<(), CgroupError> {
-    let present: HashSet<u64> = cgroups.iter().map(|cgroup| cgroup.identity).collect();
-    pods.retain(|identity, _| present.contains(identity));
+    let mut known: HashMap<u64, OpenPod> = pods
+        .drain(..)
+        .map(|pod| (pod.cgroup.identity, pod))
+        .collect();
     let Tree { version, root } = &layout.cpu;
-    for cgroup in cgroups {
-        if let Entry::Vacant(entry) = pods.entry(cgroup.identity) {
-            match CpuCounter::open(&root.join(&cgroup.path), *version) {
-                Ok(cpu) => {
-                    let mut pod = OpenPod {
-                        cpu,
-                        memory: None,
-                        working_set_bytes: None,
-                    };
-                    pod.read_memory(layout, cgroup);
-                    entry.insert(pod);
-                }
-                Err(error) if error.is_gone() => {}
-                Err(error) => return Err(error),
+    for cgroup in cgroups.into_iter().rev() {
+        if let Some(pod) = known.remove(&cgroup.identity) {
+            pods.push(pod);
+            continue;
+        }
+        match CpuCounter::open(&root.join(&cgroup.path), *version) {
+            Ok(cpu) => {
+                let mut pod = OpenPod {
+                    cgroup,
+                    cpu,
+                    memory: None,
+                    working_set_bytes: None,
+                };
+                pod.read_memory(layout);
+                pods.push(pod);
             }
+            Err(error) if error.is_gone() => {}
+            Err(error) => return Err(error),
         }
     }
+    // A stable sort: the first cgroup of a pod stays behind its others.
+    pods.sort_by(|one, other| one.cgroup.uid.cmp(&other.cgroup.uid));
     Ok(())
 }
 
 impl OpenPod {
     /// Missing files may appear later.
-    fn read_memory(&mut self, layout: &Layout, cgroup: &PodCgroup) {
+    fn read_memory(&mut self, layout: &Layout) {
         let Tree { version, root } = &layout.memory;
         if self.memory.is_none() {
-            self.memory = MemoryFiles::open(&root.join(&cgroup.path), *version);
+            self.memory = MemoryFiles::open(&root.join(&self.cgroup.path), *version);
         }
         self.working_set_bytes = self
             .memory

@@ -395,28 +395,32 @@ impl Family<'_, '_> {
             let _ = writeln!(text, "# TYPE {} {}", self.name, self.kind);
             self.begun = true;
         }
-        let _ = write!(text, "{}{{node_name=\"", self.name);
+        text.push_str(self.name);
+        text.push_str("{node_name=\"");
         escape(text, self.page.node);
-        text.push('"');
         for (label, content) in labels {
-            let _ = write!(text, ",{label}=\"");
+            text.push_str("\",");
+            text.push_str(label);
+            text.push_str("=\"");
             escape(text, content);
-            text.push('"');
         }
-        let _ = writeln!(text, "}} {value}");
+        let _ = writeln!(text, "\"}} {value}");
     }
 }
 
 /// Label values escape backslash, quote and line feed.
-fn escape(text: &mut String, value: &str) {
-    for character in value.chars() {
-        match character {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            other => text.push(other),
-        }
+fn escape(text: &mut String, mut value: &str) {
+    while let Some(at) = value.find(['\\', '"', '\n']) {
+        let (plain, rest) = value.split_at(at);
+        text.push_str(plain);
+        text.push_str(match rest.as_bytes()[0] {
+            b'\\' => "\\\\",
+            b'"' => "\\\"",
+            _ => "\\n",
+        });
+        value = &rest[1..];
     }
+    text.push_str(value);
 }
 
 #[cfg(test)]

@@ -103,10 +103,9 @@ pub(crate) struct PodCgroup {
     pub(crate) identity: u64,
 }
 
-/// The pods of a node, and the data that reveal a change of pods.
+/// The data that reveal a change of a node's pods.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    pub(crate) pods: Vec<PodCgroup>,
     /// Every directory that was read, with its number of links.
     directories: Vec<(PathBuf, u64)>,
     listed: Instant,
@@ -128,25 +127,25 @@ impl Listing {
     /// Static pods are among them. Their UID is the hash of their manifest, which kubelet computes. In nodes
     /// that are containers, kubelet has its own cgroup root. The paths above are then below `kubelet` or
     /// `kubelet.slice`, and systemd's names begin with `kubelet-`.
-    pub(crate) fn of(node: &Path) -> Result<Self, CgroupError> {
+    pub(crate) fn of(node: &Path) -> Result<(Self, Vec<PodCgroup>), CgroupError> {
+        let mut pods = Vec::new();
         let mut listing = Self {
-            pods: Vec::new(),
             directories: Vec::new(),
             listed: Instant::now(),
         };
         for (name, _) in listing.look_into(node, Path::new(""))? {
             if is_kubepods(&name) {
-                listing.add_level(node, &PathBuf::from(name), true)?;
+                listing.add_level(&mut pods, node, &PathBuf::from(name), true)?;
             } else if KUBELET_ROOTS.contains(&name.as_str()) {
                 let root = PathBuf::from(name);
                 for (name, _) in listing.look_into_or_nothing(node, &root)? {
                     if is_kubepods(&name) {
-                        listing.add_level(node, &root.join(name), true)?;
+                        listing.add_level(&mut pods, node, &root.join(name), true)?;
                     }
                 }
             }
         }
-        Ok(listing)
+        Ok((listing, pods))
     }
 
     /// Whether the pods are still the same. A cgroup file system counts the subdirectories of a directory as
@@ -161,6 +160,7 @@ impl Listing {
 
     fn add_level(
         &mut self,
+        pods: &mut Vec<PodCgroup>,
         node: &Path,
         level: &Path,
         has_qos_classes: bool,
@@ -168,13 +168,13 @@ impl Listing {
         for (name, identity) in self.look_into_or_nothing(node, level)? {
             let path = level.join(&name);
             if let Some(uid) = pod_uid(&name) {
-                self.pods.push(PodCgroup {
+                pods.push(PodCgroup {
                     uid,
                     path,
                     identity,
                 });
             } else if has_qos_classes && is_qos_class(&name) {
-                self.add_level(node, &path, false)?;
+                self.add_level(pods, node, &path, false)?;
             }
         }
         Ok(())
