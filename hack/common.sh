@@ -115,16 +115,22 @@ gnu_of() {
 # Sets RUST_TARGET to rustc's name of that architecture. Debian's cross compiler links the programs, so they use
 # the same C library as the images.
 need_rust_for() {
-  local gnu linker
+  local gnu
   gnu=$(gnu_of "$1")
   RUST_TARGET=${gnu/-linux/-unknown-linux}
   need_packages "gcc-${gnu/_/-}" "libc6-dev-$1-cross"
-  linker=CARGO_TARGET_${RUST_TARGET//-/_}_LINKER
-  export "${linker^^}=$gnu-gcc"
+  use_linker "$RUST_TARGET" "$gnu-gcc"
   [[ ! -d $(rustc --print target-libdir --target "$RUST_TARGET") ]] || return 0
   command -v rustup >/dev/null || die "this Rust has no standard library for $RUST_TARGET, and there is no rustup to add it"
   say "rustup target add $RUST_TARGET"
   rustup --quiet target add "$RUST_TARGET" || die "rustup cannot fetch the standard library for $RUST_TARGET"
+}
+
+# use_linker TARGET COMPILER: links programs for rustc's TARGET with this C compiler.
+use_linker() {
+  local linker
+  linker=CARGO_TARGET_${1//-/_}_LINKER
+  export "${linker^^}=$2"
 }
 
 # A release pushes the images under this prefix. Chart and examples name them there, so local builds have these names too.
@@ -136,8 +142,8 @@ IMAGES=(operator meter injector injector-k6 contacts-rust contacts-python radica
 # revision: prints the commit of this checkout, with "-dirty" if a tracked file differs from it.
 revision() { git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown; }
 
-# The Rust programs in the images.
-BINARIES=(frugality-operator kubectl-frugality frugality-meter frugality-injector contacts-rust streamdata-rust)
+# The Rust programs in the images, without the runner and the node meter, which are built with other flags.
+BINARIES=(frugality-operator kubectl-frugality frugality-injector contacts-rust streamdata-rust)
 # The Go programs in the images: name, module.
 declare -A GO_PROGRAMS=([fortio]=injector/fortio [k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
 
@@ -158,7 +164,7 @@ cargo_binaries() {
   cargo build --release --locked "$@" "${scope[@]}"
 }
 
-# runner_program ARCHITECTURE: builds the runner, and sets RUNNER to its folder. It is linked statically, because it must
+# runner_program ARCHITECTURE: builds the runner, and sets STATIC to its folder. It is linked statically, because it must
 # run in any image. It has its own target folder, because its crates are compiled with other flags.
 runner_program() {
   local target
@@ -170,7 +176,32 @@ runner_program() {
   RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --package frugality-runner \
     --target "$target" --target-dir target/static
   # shellcheck disable=SC2034 # read by the scripts that source this one
-  RUNNER=target/static/$target/release
+  STATIC=target/static/$target/release
+}
+
+# meter_program ARCHITECTURE: builds the node meter, and sets STATIC to its folder. Most of the meter's memory is code, so
+# it is linked with the small C library musl, which is part of Rust's standard library for this target. The C code of the
+# crate ring needs only headers and compiler. The tables for unwinding are left out, because a panic ends the meter. Without
+# rustup or its server, the program is linked with glibc, and takes more memory.
+meter_program() {
+  local gnu target compiler=cc flags='-C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs'
+  gnu=$(gnu_of "$1")
+  target=${gnu/-linux-gnu/-unknown-linux-musl}
+  if [[ $1 != "$(architecture_of "$(uname -m)")" ]]; then
+    need_rust_for "$1"
+    compiler=$gnu-gcc
+  fi
+  if [[ ! -d $(rustc --print target-libdir --target "$target") ]] && ! rustup --quiet target add "$target"; then
+    say "rustup cannot add $target: the node meter is linked with glibc, and takes 1 MiB more"
+    target=${gnu/-linux/-unknown-linux}
+    flags+=' -C target-feature=+crt-static'
+  fi
+  use_linker "$target" "$compiler"
+  # Some compilers replace functions by checked ones that only glibc has.
+  export "CC_${target//-/_}=$compiler" "CFLAGS_${target//-/_}=-U_FORTIFY_SOURCE"
+  RUSTFLAGS=$flags cargo build --profile meter --locked --package frugality-meter --target "$target" --target-dir target/static
+  # shellcheck disable=SC2034 # read by the scripts that source this one
+  STATIC=target/static/$target/meter
 }
 
 # with_crates ARCHITECTURE FOLDER PROGRAM...: copies Rust programs to build/ARCHITECTURE, with the list of their crates.
