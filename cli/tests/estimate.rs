@@ -62,8 +62,8 @@ fn refused(case: &str, text: &str) -> String {
 #[test]
 fn the_smallest_benchmark_has_an_estimate() {
     insta::assert_snapshot!(printed("smallest", &smallest()), @"
-    shop: 10 trials, about 20 min
-      1 candidate × 10 blocks, about 119 s per trial.
+    shop: 10 trials, about 19 min
+      1 candidate × 10 blocks, about 111 s per trial.
     ");
 }
 
@@ -73,14 +73,14 @@ fn looks_a_sweep_a_database_and_a_short_deadline_are_named() {
         ("/spec/trials", json!({"looks": [5, 20], "control": "new"})),
         ("/spec/load", json!({"sweep": {"connections": [1, 2]}})),
         ("/spec/database", json!({"seed": {"contacts": 10}})),
-        ("/spec/deadline", json!("40m")),
+        ("/spec/deadline", json!("39m")),
     ]);
     insta::assert_snapshot!(printed("many", &many), @"
-    shop: 80 trials, about 2.7 h
-      2 candidates × 2 points × 20 blocks, about 121 s per trial.
-      If the look after 5 blocks decides: 20 trials, about 41 min.
+    shop: 80 trials, about 2.6 h
+      2 candidates × 2 points × 20 blocks, about 116 s per trial.
+      If the look after 5 blocks decides: 20 trials, about 40 min.
       This includes about a minute for the start and the rows of the database.
-      Warning: spec.deadline ends the run after about 40 min. Write a longer deadline, or fewer blocks.
+      Warning: spec.deadline ends the run after about 39 min. Write a longer deadline, or fewer blocks.
     ");
     let requests = with(&[("/spec/load", json!({"requests": 8000}))]);
     insta::assert_snapshot!(printed("requests", &requests), @"
@@ -94,7 +94,7 @@ fn looks_a_sweep_a_database_and_a_short_deadline_are_named() {
 fn json_has_seconds() {
     let done = estimate("json", &smallest().to_string(), &["-o", "json"]);
     let told: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(told[0]["run"], json!({"trials": 10, "seconds": 1190.0}));
+    assert_eq!(told[0]["run"], json!({"trials": 10, "seconds": 1112.0}));
     assert_eq!(told[0]["firstLook"], Value::Null);
 }
 

@@ -41,7 +41,7 @@ fn the_smallest_file_has_only_what_differs_from_the_defaults() {
         path: /
     ");
     assert!(
-        progress.starts_with("shop: 10 trials, about 20 min\n"),
+        progress.starts_with("shop: 10 trials, about 19 min\n"),
         "{progress}"
     );
 }
@@ -205,7 +205,7 @@ fn it_creates_the_benchmark_follows_it_and_ends_with_the_verdict() {
     assert_eq!(code, Some(0), "{progress}");
     assert!(said.starts_with("two: Pass"), "{said}");
     let lines: Vec<_> = progress.lines().collect();
-    assert_eq!(lines[0], "two: 20 trials, about 40 min");
+    assert_eq!(lines[0], "two: 20 trials, about 37 min");
     assert_eq!(
         lines[2],
         "created FrugalityBenchmark two in namespace default"

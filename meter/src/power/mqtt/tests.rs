@@ -415,7 +415,7 @@ fn the_recipe_for_a_usb_meter_publishes_its_energy_once_per_second() {
     for second in 1..=3 {
         let asked = Instant::now();
         let (mut quantity, mut age) = meter.ask_with_age().unwrap();
-        while quantity == Quantity::Joules(0.0) {
+        while quantity == PowerOrEnergy::Joules(0.0) {
             (quantity, age) = meter.ask_with_age().unwrap();
         }
         assert!(age <= asked.elapsed(), "{age:?}");

@@ -54,7 +54,7 @@ fn readings_during_a_pass_are_neither_seen_nor_copied_nor_lost() {
 fn the_time_at_which_a_check_was_seen_to_end_is_kept() {
     let reader = Reader::new(0).unwrap();
     let told = |check_ended| {
-        let watch = Watch {
+        let watch = MeterWatch {
             check_ended,
             ..watch("trial")
         };
