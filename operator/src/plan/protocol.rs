@@ -6,9 +6,9 @@ use std::time::Duration;
 /// linearly. At 1 s this cost up to 3 % of a 20 s window on a noisy machine, at half a second about 1 %.
 pub const SCRAPE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Wait from the readiness of the pods to the first idle baseline. During start-up work the node is not idle. Kubelet
-/// cuts the time of readiness to whole seconds, so the wait has one second more than the second in which start-up work
-/// was seen.
+/// Wait from the readiness of the pods to the first idle baseline. During start-up work the node is not idle. On the
+/// cluster in a box this work lasted a second. Kubelet cuts the time of readiness to whole seconds, so the wait has one
+/// second more.
 pub const SETTLE_SECONDS: f64 = 2.0;
 
 /// How much warmer than the first trial of its block a trial may start, in kelvins. At about 1 % of idle power per

@@ -10,7 +10,7 @@ use crate::{
         context::SOON_SECONDS,
         facts::pods::{database_facts, describe_end, image_failure},
         objects::PREPARE_CONTAINER,
-        protocol::SETTLE_SECONDS,
+        protocol::LONGEST_EDGE_SECONDS,
     },
 };
 
@@ -30,7 +30,7 @@ impl Attempt<'_> {
     /// injector's node. If that is also the measured node, the removal of the pod must be over too.
     pub(super) fn settle_after_check_seconds(&self) -> f64 {
         if self.injector.name == self.measured.name {
-            SETTLE_SECONDS
+            LONGEST_EDGE_SECONDS
         } else {
             self.edge_seconds()
         }

@@ -1,7 +1,8 @@
 //! An attempt after its figures: the operator removes the candidate, counts the database's transactions and restores the
 //! database for the next attempt. Then it writes the outcome.
 //!
-//! No check needs the candidate's pods any more, so the next attempt need not wait for the count.
+//! No check needs the candidate's pods any more. Its sessions end with its pods, and PostgreSQL has then counted all of
+//! their transactions.
 
 use frugality_measure::report::InjectionReport;
 
@@ -77,8 +78,7 @@ impl Attempt<'_> {
             .collect()
     }
 
-    /// The next step until the Job that restores the database exists. The candidate's sessions end with its pods, and
-    /// PostgreSQL then counts all of their transactions.
+    /// The next step until the Job that counts and restores exists.
     fn restore(&self) -> Step {
         let mut step = Step::wait(RESTORING, POLL_SECONDS);
         step.delete = self.of_candidate();
