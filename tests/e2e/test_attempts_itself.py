@@ -104,8 +104,8 @@ def test_each_difference_is_a_fault(
 def test_a_check_of_the_database_moves_the_baseline(trial: Object, spans: Spans) -> None:
     spans["check"] = pod("prepare", "injector-1", end=READY + 1.5)
     spans["inj"].created += 2
-    # The operator saw the end 0.5 s after it, and the baseline begins 1.6 s after that.
-    moved("idleBefore", 1.6, 1.6)(trial)
+    # The operator saw the end 0.5 s after it, and the baseline begins 1.75 s after that.
+    moved("idleBefore", 1.75, 1.75)(trial)
     assert attempts.seen(trial, spans, REQUESTS, IDLE)[1] == []
     too_early, too_late = copy.deepcopy(trial), copy.deepcopy(trial)
     spans["check"].end = READY + 4
