@@ -9,10 +9,11 @@ import oracle
 from evidence import PodSpan
 from kube import Object
 
-# By docs/measurement.md ("One attempt"): the first baseline begins 2 s after readiness, and an edge after the check of the database.
+# By docs/measurement.md ("One attempt"): the first baseline begins 2 s after readiness, and an edge after the
+# check of the database.
 SETTLE_SECONDS = 2.0
-# The injector is asked for an edge of load after the window, and the second baseline begins an edge after that. The length depends on the
-# meter: 1.75 s with the box's own, which samples four times per second.
+# The injector is asked for an edge of load after the window. The second baseline begins an edge after that.
+# The length depends on the meter: 1.75 s with the box's own, which samples four times per second.
 SHORTEST_EDGE_SECONDS, LONGEST_EDGE_SECONDS = 1.75, 3.0
 # The operator sees the end of the check this late at most.
 SEEN_SECONDS = 3.0
@@ -86,8 +87,9 @@ def _before(
 ) -> list[str]:
     """The baseline before the load.
 
-    It begins 2 s after the last pod became ready. If the check of the database ended later, it begins an edge after the operator
-    saw that. The observer knows that time to a few seconds. The ledger's time must lie in this interval, and the oracle then uses it.
+    It begins 2 s after the last pod became ready. If the check of the database ended later, it begins an edge
+    after the operator saw that. The observer knows that time to a few seconds. The ledger's time must lie in
+    this interval, and the oracle then uses it.
     """
     ready = [max((at for at in pod.ready if at <= injector.created), default=None) for pod in pods]
     known = [at for at in ready if at is not None]
@@ -116,9 +118,9 @@ def _after(
 ) -> list[str]:
     """The baseline after the load.
 
-    The log shows the end of the window, but not of the tail. The tail takes an edge or a little more. Then the
-    injector ends, and its kubelet records the second. The baseline's start is therefore known to one or two
-    seconds. The ledger's time must lie in this interval, and the oracle then uses it.
+    The log shows the end of the window, but not of the tail. The tail takes an edge or a little more. Then
+    the injector ends, and its kubelet records the second. The baseline's start is therefore known to one or
+    two seconds. The ledger's time must lie in this interval, and the oracle then uses it.
     """
     if injector.injector_ended is None:
         return ["idleAfter: the end of the injector was not seen"]

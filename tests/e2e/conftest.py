@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import box
+import gates
 import oracle
 import scenarios
 import waiting
@@ -133,9 +134,21 @@ def cluster_now() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
+    write = terminalreporter.write_line
+    shown = gates.table(
+        {
+            report.nodeid.rsplit("::", 1)[-1].split("[")[0]: report.outcome
+            for outcome in ("passed", "failed", "error", "skipped")
+            for report in terminalreporter.stats.get(outcome, [])
+            if report.when == "call" or report.outcome != "passed"
+        }
+    )
+    if shown:
+        terminalreporter.section("what the gates did, each by the tool's own controller")
+        for line in shown:
+            write(line)
     if _session is None:
         return
-    write = terminalreporter.write_line
     worst: dict[str, oracle.Deviation] = {}
     for deviation in _session.deviations:
         known = worst.setdefault(deviation.figure, deviation)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import gates
 import kube
 import scenarios
 import stand_in_kepler
@@ -186,3 +187,21 @@ def answer_of(url: str) -> kube.Object | None:
             return json.load(answer)
     except (urllib.error.URLError, ConnectionError, http.client.HTTPException):
         return None
+
+
+def test_a_gates_cell_is_shown_only_if_all_of_its_tests_passed() -> None:
+    outcomes = dict.fromkeys(gates.TESTS, "passed")
+    header, flux, *_, helm = gates.table(outcomes)
+    assert header.split("  ")[0] == "tool"
+    assert flux.split() == ["Flux", "shown", "shown", "shown", "shown", "(compares", "no", "images)"]
+    assert "(returns after it)" in helm
+    outcomes["test_flux_stops_a_release_on_inconclusive"] = "failed"
+    del outcomes["test_flux_holds_a_release_that_no_operator_has_seen"]
+    assert gates.table(outcomes)[1].split()[:6] == ["Flux", "not", "run", "shown", "shown", "failed"]
+    assert gates.table({"test_another": "passed"}) == []
+
+
+def test_the_table_of_the_gates_names_tests_that_exist() -> None:
+    texts = [file.read_text() for file in Path(__file__).parent.glob("test_*.py")]
+    for name in gates.TESTS:
+        assert any(f"def {name}(" in text for text in texts), name
