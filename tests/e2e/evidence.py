@@ -190,7 +190,9 @@ class Observer:
         uid = pod["metadata"]["uid"]
         runs = event != "DELETED" and _runs(pod)
         span = self.spans.get(uid)
-        if span is None and runs:
+        # The check of the database is so short that its pod may have ended before it was seen to run.
+        ends_at_once = labels.get(ROLE_LABEL) == "prepare" and "terminated" in container(pod, "prepare")
+        if span is None and (runs or ends_at_once):
             span = self.spans[uid] = PodSpan(
                 pod=key_of(pod),
                 benchmark=labels[UID_LABEL],
@@ -200,6 +202,7 @@ class Observer:
                 run=labels.get(RUN_LABEL, ""),
                 trial=labels.get(TRIAL_LABEL, ""),
                 created=unix_seconds(pod["metadata"]["creationTimestamp"]),
+                end=None if runs else time.time(),
             )
         elif span is not None:
             # A container may start after another one has ended. The pod ends with its last container.

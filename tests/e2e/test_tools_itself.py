@@ -17,6 +17,7 @@ import scenarios
 import stand_in_kepler
 import stand_in_plug
 import waiting
+from evidence import Observer
 from oracle import Cgroup
 
 FB = """\
@@ -205,3 +206,27 @@ def test_the_table_of_the_gates_names_tests_that_exist() -> None:
     texts = [file.read_text() for file in Path(__file__).parent.glob("test_*.py")]
     for name in gates.TESTS:
         assert any(f"def {name}(" in text for text in texts), name
+
+
+def test_a_check_that_was_never_seen_to_run_has_a_span() -> None:
+    observer = object.__new__(Observer)
+    observer.spans = {}
+
+    def see(role: str, state: str) -> None:
+        labels = {"frugality.dev/benchmark-uid": "1", "frugality.dev/role": role}
+        metadata = {"uid": role, "namespace": "ns", "name": role, "labels": labels}
+        metadata["creationTimestamp"] = "2026-11-26T19:50:00Z"
+        statuses = [{"name": role, "state": {state: {}}}]
+        pod = {"metadata": metadata, "spec": {}, "status": {"containerStatuses": statuses}}
+        observer._note_span("MODIFIED", pod)
+
+    for role in ("prepare", "seed"):
+        see(role, "waiting")
+    assert observer.spans == {}
+    for role in ("prepare", "seed"):
+        see(role, "terminated")
+    (check,) = observer.spans.values()
+    assert check.role == "prepare" and check.end is not None
+    seen = check.end
+    see("prepare", "terminated")
+    assert check.end == seen
