@@ -99,6 +99,24 @@ fn an_unknown_figure_is_null_and_not_0() {
 }
 
 #[test]
+fn an_attempt_without_an_outcome_has_no_figures_yet() {
+    let mut list = ledger(|it| it["status"]["outcome"] == "Measured");
+    list["items"].as_array_mut().unwrap().truncate(1);
+    let figures = ["nodeJoules", "grossJoulesPerRequest", "successes"];
+    let first = |list: &Value| as_json(&list.to_string()).remove(0);
+    let ended = first(&list);
+    assert!(figures.iter().all(|name| ended[name].is_number()));
+    for part in ["outcome", "reason", "message", "finishedAt"] {
+        let status = list["items"][0]["status"].as_object_mut().unwrap();
+        status.remove(part);
+    }
+    let open = first(&list);
+    for name in figures {
+        assert_eq!(open[name], Value::Null, "{name}");
+    }
+}
+
+#[test]
 fn joules_per_request_are_unknown_if_the_injector_shared_the_node() {
     let mut list = ledger(|it| it["status"]["outcome"] == "Measured");
     let spec = &mut list["items"][0]["spec"];

@@ -16,12 +16,15 @@ use crate::common::{
     two, two_with,
     world::World,
 };
-use frugality_measure::{energy::PhaseName, reading::Provenance};
+use frugality_measure::{
+    energy::PhaseName,
+    reading::{Provenance, Reading},
+};
 use frugality_operator::{
-    api::{FrugalityBenchmarkStatus, Outcome, Reason, Role},
+    api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Reason, Role},
     plan::{
         action::{Action, ChildObject, Plan},
-        facts::{Child, ChildKind, PodFacts, Probed, Termination},
+        facts::{Child, ChildKind, Observed, PodFacts, Probed, Termination},
         names::lock_name,
         objects::PointLoad,
         plan,
@@ -844,4 +847,47 @@ fn a_trial_waits_until_the_node_is_as_cool_as_at_the_blocks_first_trial() {
     let later = hot.start_unix_seconds - cool.start_unix_seconds;
     assert!((58.0..=60.0).contains(&later), "{later}");
     assert!((hot.seconds() - cool.seconds()).abs() < 1e-6);
+}
+
+/// The length of the tail that the first attempt's injector is asked for, if `change` has edited what the pass sees.
+fn tail(benchmark: FrugalityBenchmark, change: impl Fn(&mut Observed)) -> String {
+    let injector = |plan: Plan| {
+        plan.create.into_iter().find_map(|child| match child {
+            ChildObject::Job(job) if job.name_any().contains("-b01-") => job.spec?.template.spec,
+            _ => None,
+        })
+    };
+    let mut world = World::new([benchmark]);
+    loop {
+        let slot = world.wait();
+        if injector(world.plan(slot)).is_some() {
+            let pod = injector(changed(&world, &change)).unwrap();
+            let args = pod.containers[0].args.clone().unwrap();
+            let mut tails = args
+                .iter()
+                .filter_map(|arg| arg.strip_prefix("--tail-seconds="));
+            return tails.next().unwrap().to_owned();
+        }
+        world.pass(slot);
+    }
+}
+
+#[test]
+fn the_tail_is_as_long_as_the_meter_and_the_load_need() {
+    let edit = |observed: &mut Observed, change: fn(&mut Reading)| {
+        for session in observed.sessions.values_mut() {
+            let readings = Arc::make_mut(&mut session.readings);
+            readings.iter_mut().for_each(change);
+        }
+    };
+    let fast = |observed: &mut Observed| edit(observed, |it| it.interval_seconds = Some(0.1));
+    assert_eq!(tail(two(), fast), "1.6");
+    // A meter that asks another instrument, and a meter that reports no interval.
+    let asks = |observed: &mut Observed| {
+        fast(observed);
+        edit(observed, |it| it.source_age_seconds = Some(0.2));
+    };
+    assert_eq!(tail(two(), asks), "3");
+    let silent = |observed: &mut Observed| edit(observed, |it| it.interval_seconds = None);
+    assert_eq!(tail(two(), silent), "3");
 }

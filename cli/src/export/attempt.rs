@@ -5,7 +5,7 @@ use frugality_measure::{
     energy::{Attributed, CpuSeconds, EnergyFigures, NetAttributed},
     figures::RequestFigures,
 };
-use frugality_operator::api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus};
+use frugality_operator::api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome};
 
 /// One attempt. A part that the ledger does not have is absent.
 pub(crate) struct ExportedAttempt<'a> {
@@ -23,8 +23,15 @@ impl<'a> ExportedAttempt<'a> {
         }
     }
 
+    /// The record with its figures. The ledger holds them before the outcome, while the database is restored, and such an
+    /// attempt may still become void.
+    fn measured(&self) -> Option<&'a FrugalityTrialStatus> {
+        self.status
+            .filter(|status| status.outcome == Some(Outcome::Measured))
+    }
+
     pub(crate) fn requests(&self) -> Option<&'a RequestFigures> {
-        self.status?.requests.as_ref()
+        self.measured()?.requests.as_ref()
     }
 
     pub(crate) fn percentile(&self, name: &str) -> Option<f64> {
@@ -36,7 +43,7 @@ impl<'a> ExportedAttempt<'a> {
     }
 
     pub(crate) fn energy(&self) -> Option<&'a EnergyFigures> {
-        self.status?.energy.as_ref()
+        self.measured()?.energy.as_ref()
     }
 
     /// Absent if the injector shared the node: its energy is no candidate's.

@@ -40,3 +40,17 @@ pub fn edge_seconds(own_interval_seconds: Option<f64>) -> f64 {
 /// If pods have been forbidden for this long, the operator expects no change. A user may apply a namespace and its
 /// policies together with the benchmark.
 pub const FORBIDDEN_TIMEOUT_SECONDS: f64 = 30.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_covers_a_scrape_and_the_meters_interval() {
+        assert!((edge_seconds(Some(0.1)) - 1.6).abs() < 1e-9);
+        assert!((edge_seconds(Some(0.5)) - 2.0).abs() < 1e-9);
+        for slow in [Some(1.5), Some(60.0), None] {
+            assert!((edge_seconds(slow) - LONGEST_EDGE_SECONDS).abs() < 1e-9);
+        }
+    }
+}

@@ -8,7 +8,6 @@ use crate::{
             Child, ChildKind, PodFacts,
             pods::{database_facts, image_failure},
         },
-        objects::SEED_CONTAINER,
         placement::nodes,
         protocol::{SETTLE_SECONDS, START_BAND_KELVIN},
         settings::pods::backend_pods_of,
@@ -27,7 +26,7 @@ use super::{
 const COOLING_TIMEOUT_SECONDS: f64 = 60.0;
 /// Time limit for a server to become ready, in seconds, unless its candidate sets `readyWithin`.
 const START_TIMEOUT_SECONDS: f64 = 180.0;
-/// Time between two looks at pods that start. They take about a second.
+/// Time between two looks at pods that start or end. They take about a second.
 pub(super) const POLL_SECONDS: f64 = 0.5;
 
 impl Attempt<'_> {
@@ -169,11 +168,7 @@ impl Attempt<'_> {
     /// The report of the Job that restored the database for this attempt, and the generation of the database's
     /// Cluster.
     fn restored(&self) -> Option<DatabaseFacts> {
-        let of_run = |pod: &&PodFacts| {
-            pod.role == Role::Seed.as_str() && pod.run == self.trial.spec.run && !pod.deleting
-        };
-        let pod = self.observed.pods.iter().find(of_run)?;
-        let mut facts = database_facts(&pod.terminated.get(SEED_CONTAINER)?.message)?;
+        let mut facts = database_facts(&self.seed_end()?.message)?;
         let generation = self.cluster_generation();
         facts
             .state

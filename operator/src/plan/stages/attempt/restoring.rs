@@ -6,7 +6,10 @@
 
 use frugality_measure::report::InjectionReport;
 
-use super::step::{Attempt, Step};
+use super::{
+    before_load::POLL_SECONDS,
+    step::{Attempt, Step},
+};
 use crate::{
     api::{FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
@@ -24,15 +27,13 @@ use kube::ResourceExt;
 
 /// How long the operator waits for the count, in seconds. An attempt without a count is measured without it.
 const COUNT_TIMEOUT_SECONDS: f64 = 60.0;
-/// Time between two looks at pods that end or start.
-const POLL_SECONDS: f64 = 0.4;
 
 impl Attempt<'_> {
     pub(super) fn after_figures(&self, status: FrugalityTrialStatus) -> Step {
         let Some(job) = self.restoring_job() else {
             return self.restore();
         };
-        match self.restored_end() {
+        match self.seed_end() {
             Some(end) => self.measured(FrugalityTrialStatus {
                 transactions_per_request: self.transactions_per_request(end),
                 ..status
@@ -113,8 +114,8 @@ impl Attempt<'_> {
         self.seed_jobs().find(|job| self.is_later(job))
     }
 
-    /// The end of the container of that Job.
-    fn restored_end(&self) -> Option<&Termination> {
+    /// The end of the Job that restored the database last.
+    pub(super) fn seed_end(&self) -> Option<&Termination> {
         let of_run = |pod: &&PodFacts| {
             pod.role == Role::Seed.as_str() && pod.run == self.trial.spec.run && !pod.deleting
         };
