@@ -32,9 +32,9 @@ use kube::ResourceExt;
 use self::{
     action::{LedgerWrite, Plan, Wait},
     context::{Context, Stage},
-    facts::{Config, Observed},
+    facts::{Config, Observed, Peer},
     ledger::{Ledger, outcome_of, record::ended},
-    placement::queue::{Queue, QueuePosition},
+    placement::queue::Queue,
     report::events,
     settings::Settings,
     stages::{
@@ -67,8 +67,8 @@ pub fn plan(
     let ledger = Ledger::of(&run, &observed.trials);
     let config = &images::kept(config, &ledger);
     let parsed = Settings::parse(&benchmark.spec);
-    let position = QueuePosition::of_benchmark(benchmark);
-    let queue = Queue::before(&position, observed);
+    let me = Peer::of(benchmark);
+    let queue = Queue::before(&me, observed);
     let context = Context {
         benchmark,
         observed,

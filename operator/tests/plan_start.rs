@@ -86,6 +86,7 @@ fn other_benchmark(namespace: &str) -> Arc<Peer> {
         name: format!("{namespace}/other"),
         uid: "other-uid".into(),
         created_unix_seconds: 1,
+        last_turn_unix_seconds: None,
         rests: true,
         request: Some(PlacementRequest::of(&two().spec)),
     })
@@ -350,6 +351,7 @@ fn an_older_benchmark_goes_first() {
                 name: "shop/older".into(),
                 uid: "older-uid".into(),
                 created_unix_seconds: 1,
+                last_turn_unix_seconds: None,
                 rests,
                 request: Some(PlacementRequest::of(&two().spec)),
             })];

@@ -174,6 +174,31 @@ fn two_benchmarks_are_measured_one_after_the_other() {
 }
 
 #[test]
+fn namespaces_take_turns() {
+    let named = |namespace: &str, name: &str| {
+        let mut benchmark = two();
+        benchmark.metadata.namespace = Some(namespace.into());
+        benchmark.metadata.name = Some(name.into());
+        benchmark.metadata.uid = Some(format!("{name}-uid"));
+        benchmark
+    };
+    let all = [
+        named("busy", "busy-1"),
+        named("busy", "busy-2"),
+        named("busy", "busy-3"),
+        named("calm", "calm"),
+    ];
+    let mut world = World::new(all);
+    world.run_to_end();
+    let mut begins: Vec<_> = (0..4)
+        .map(|slot| (start(measured(&world, slot)[0]), slot))
+        .collect();
+    begins.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let order: Vec<_> = begins.into_iter().map(|(_, slot)| slot).collect();
+    assert_eq!(order, [0, 3, 1, 2]);
+}
+
+#[test]
 fn a_waiting_benchmark_names_the_benchmark_ahead() {
     let mut world = World::new([two(), second()]);
     world.run_until("a trial", |world| {

@@ -1,10 +1,10 @@
-"""A node runs one benchmark at a time, across all namespaces. All get their turn in creation order."""
+"""A node runs one benchmark at a time. Namespaces take turns, each in the order in which its benchmarks were created."""
 
-from itertools import combinations
+from itertools import combinations, zip_longest
 
 import pytest
 
-from benchmarks import ANSWERS_500, DELETED, KILLED, LONG, NO_DATABASE, QUEUE
+from benchmarks import ANSWERS_500, DELETED, KILLED, LONG, NO_DATABASE, QUEUE, Benchmark
 from checks import outcome
 from evidence import say
 from kube import get
@@ -26,15 +26,24 @@ def test_benchmarks_of_several_namespaces_all_end(session: Session) -> None:
         assert set(others) <= {"Measured", "Void"}
 
 
-def test_benchmarks_begin_in_creation_order(session: Session) -> None:
+def in_turn(benchmarks: list[Benchmark]) -> list[Benchmark]:
+    """The first benchmark of each namespace, then the second of each, and so on."""
+    of_namespace: dict[str, list[Benchmark]] = {}
+    for benchmark in benchmarks:
+        of_namespace.setdefault(benchmark.namespace, []).append(benchmark)
+    return [benchmark for turn in zip_longest(*of_namespace.values()) for benchmark in turn if benchmark]
+
+
+def test_namespaces_take_turns(session: Session) -> None:
     def begins() -> list[float]:
         return [
             min((m.at for m in session.observer.moments(b.key) if m.reason not in waiting), default=0.0)
-            for b in QUEUE
+            for b in in_turn(QUEUE)
         ]
 
+    assert in_turn(QUEUE) != QUEUE
     waiting = ("", "Queued", "Waiting", "CleaningUp")
-    for benchmark in [b for b in QUEUE if b is not DELETED]:
+    for benchmark in [b for b in in_turn(QUEUE) if b is not DELETED]:
         session.ended(benchmark.key, TURN_SECONDS)
     assert all(begins())
     assert begins() == sorted(begins())

@@ -12,10 +12,7 @@ use crate::{
         memory::Memory,
         observe::{ObserveError, Places, nodes_and_locks},
     },
-    plan::{
-        facts::Peer,
-        placement::queue::{QueuePosition, waits},
-    },
+    plan::{facts::Peer, placement::queue::waits},
 };
 
 /// Time between two looks at the queue while no lock changes. They find new nodes and deleted benchmarks.
@@ -59,11 +56,9 @@ impl Caller {
         }
         let (nodes, locks) = nodes_and_locks(&self.client, &self.places).await?;
         let known = self.known.state();
-        let mut peers: Vec<Arc<Peer>> = known.iter().map(|it| it.peer.clone()).collect();
-        peers.sort_by_key(|peer| QueuePosition::of(peer));
+        let peers: Vec<Arc<Peer>> = known.iter().map(|it| it.peer.clone()).collect();
         let waits = waits(&peers, &locks, &nodes);
-        let uids = peers.iter().map(|peer| peer.uid.as_str());
-        if self.memory.look(nodes, uids, &waits) {
+        if self.memory.look(nodes, &waits) {
             self.signals.woken.notify_one();
         }
         Ok(())

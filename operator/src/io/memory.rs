@@ -1,7 +1,7 @@
 //! What the operator remembers between passes, by the benchmark's UID. A restart loses it without harm.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -137,16 +137,11 @@ impl Memory {
     }
 
     /// Takes note of a look at the nodes and at the whole queue. Ends the rest of those whose turn it is, and of those
-    /// that ended because of the nodes as they were. `waits` is what each waiting benchmark waits for now. `uids` is
-    /// the whole queue, oldest first. Whether any rest ended.
-    pub(crate) fn look<'a>(
-        &self,
-        nodes: Vec<NodeFacts>,
-        uids: impl Iterator<Item = &'a str>,
-        waits: &BTreeMap<&str, Wait>,
-    ) -> bool {
+    /// that ended because of the nodes as they were. `waits` is what each waiting benchmark waits for now, in the order
+    /// of their turns. Whether any rest ended.
+    pub(crate) fn look(&self, nodes: Vec<NodeFacts>, waits: &[(&str, Wait)]) -> bool {
         let mut contents = self.contents();
-        let called = contents.resting.call_up(uids, waits);
+        let called = contents.resting.call_up(waits);
         if contents.nodes != nodes {
             contents.nodes = nodes;
             contents.nodes_version += 1;

@@ -3,7 +3,7 @@
 //! otherwise rarely. A thousand of them cost hardly more requests than one.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     mem::discriminant,
     time::{Duration, Instant},
 };
@@ -112,22 +112,22 @@ impl Resting {
     }
 
     /// Ends the rest of benchmarks whose turn may have come, and of some that wait for another benchmark than before.
-    /// `waits` is what each waiting benchmark waits for now. `uids` is the whole queue, oldest first. Whether any
-    /// rest ended.
-    pub(crate) fn call_up<'a>(
-        &mut self,
-        uids: impl Iterator<Item = &'a str>,
-        waits: &BTreeMap<&str, Wait>,
-    ) -> bool {
+    /// `waits` is what each waiting benchmark waits for now, in the order of their turns. Whether any rest ended.
+    pub(crate) fn call_up(&mut self, waits: &[(&str, Wait)]) -> bool {
         let (mut called, mut renamed) = (0, 0);
-        for uid in uids {
+        // Those that rest as if they waited, but are not in the queue: they were suspended, or their node is not ready.
+        let waiting: HashSet<&str> = waits.iter().map(|(uid, _)| *uid).collect();
+        let is_unknown = |uid: &&String| !waiting.contains(uid.as_str());
+        let unknown: Vec<String> = self.0.keys().filter(is_unknown).cloned().collect();
+        let known = waits.iter().map(|(uid, wait)| (*uid, Some(wait)));
+        for (uid, wait) in known.chain(unknown.iter().map(|uid| (uid.as_str(), None))) {
             let Some(rest) = self.0.get(uid) else {
                 continue;
             };
-            if !matches!(rest.wait, Wait::Turn { .. }) || waits.get(uid) == Some(&rest.wait) {
+            if !matches!(rest.wait, Wait::Turn { .. }) || wait == Some(&rest.wait) {
                 continue;
             }
-            let (woken, most) = match waits.get(uid) {
+            let (woken, most) = match wait {
                 Some(Wait::Turn { .. }) => (&mut renamed, MOST_RENAMED),
                 _ => (&mut called, MOST_WOKEN),
             };
@@ -248,26 +248,26 @@ mod tests {
             risen.collect::<Vec<_>>()
         };
         let waits = |last: Wait, others: &Wait| {
-            let others = uids().map(|uid| (uid, others.clone()));
-            others.chain([("49", last)]).collect::<BTreeMap<_, _>>()
+            let others = uids().take(49).map(|uid| (uid, others.clone()));
+            others.chain([("49", last)]).collect::<Vec<_>>()
         };
         let mut same = queue();
         assert!(same.depends_on_nodes());
-        assert!(!same.call_up(uids(), &waits(turn("lab/a"), &turn("lab/a"))));
+        assert!(!same.call_up(&waits(turn("lab/a"), &turn("lab/a"))));
         assert_eq!(risen(&same), [""; 0]);
         // The youngest, on another node than the others.
-        assert!(same.call_up(uids(), &waits(Wait::Time, &turn("lab/a"))));
+        assert!(same.call_up(&waits(Wait::Time, &turn("lab/a"))));
         assert_eq!(risen(&same), ["49"]);
         let mut renamed = queue();
-        assert!(renamed.call_up(uids(), &waits(Wait::Time, &turn("lab/b"))));
+        assert!(renamed.call_up(&waits(Wait::Time, &turn("lab/b"))));
         let expected: Vec<_> = uids().take(MOST_RENAMED).chain(["49"]).collect();
         assert_eq!(risen(&renamed), expected);
         // The queue knows none of them: they were suspended, or their node is not ready.
         let mut unknown = queue();
-        assert!(unknown.call_up(uids(), &BTreeMap::new()));
+        assert!(unknown.call_up(&[]));
         assert_eq!(risen(&unknown).len(), MOST_WOKEN);
         let mut ended = resting(1, &Wait::Benchmark, now);
-        assert!(!ended.depends_on_nodes() && !ended.call_up(["0"].into_iter(), &BTreeMap::new()));
+        assert!(!ended.depends_on_nodes() && !ended.call_up(&[]));
     }
 
     #[test]

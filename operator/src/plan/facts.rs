@@ -8,10 +8,12 @@ pub mod pods;
 use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
+use kube::{Resource, ResourceExt};
 
 use crate::{
-    api::{FrugalityBaseline, FrugalityTrial, Reason},
+    api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial, PastVerdict, Reason, Verdict},
     plan::facts::{
         addresses::{Endpoints, ServiceFacts},
         contents::Contents,
@@ -125,11 +127,53 @@ pub struct Peer {
     pub uid: String,
     /// When it was created, in Unix seconds.
     pub created_unix_seconds: i64,
+    /// When its last run with nodes ended, in Unix seconds; `None` if it never had nodes.
+    pub last_turn_unix_seconds: Option<i64>,
     /// Whether the benchmark needs no nodes now: its current generation has ended, it is suspended, or it is being
     /// deleted.
     pub rests: bool,
     /// Where it is to run; `None` if its stored form can't be read.
     pub request: Option<PlacementRequest>,
+}
+
+impl Peer {
+    /// A readable benchmark as the others see it.
+    #[must_use]
+    pub fn of(benchmark: &FrugalityBenchmark) -> Self {
+        Self {
+            name: format!(
+                "{}/{}",
+                benchmark.namespace().unwrap_or_default(),
+                benchmark.name_any()
+            ),
+            uid: benchmark.uid().unwrap_or_default(),
+            created_unix_seconds: benchmark
+                .creation_timestamp()
+                .map_or(0, |time| time.0.as_second()),
+            last_turn_unix_seconds: last_turn_unix_seconds(benchmark),
+            rests: benchmark.is_complete()
+                || benchmark.spec.suspend
+                || benchmark.meta().deletion_timestamp.is_some(),
+            request: Some(PlacementRequest::of(&benchmark.spec)),
+        }
+    }
+}
+
+/// The end of the newest run that had nodes. A run that is invalid before its first attempt had no turn.
+fn last_turn_unix_seconds(benchmark: &FrugalityBenchmark) -> Option<i64> {
+    let status = benchmark.current_status()?;
+    let progress = status.progress.as_ref();
+    let has_attempts = progress.is_some_and(|it| it.trials_done + it.void_attempts > 0);
+    let had_nodes = has_attempts
+        || (status.measured_node.is_some() && status.verdict != Some(Verdict::Invalid));
+    let current = status.end().filter(|_| had_nodes);
+    let current = current.map(|end| end.last_transition_time.0.as_second());
+    let had_power = |past: &&PastVerdict| past.provenance.is_some();
+    let earlier = status.history.iter().filter(had_power).filter_map(|past| {
+        let ended: Timestamp = past.ended_at.as_ref()?.parse().ok()?;
+        Some(ended.as_second())
+    });
+    earlier.chain(current).max()
 }
 
 /// The right to use a node, which one benchmark holds at a time.

@@ -3,3 +3,4 @@
 pub mod nodes;
 pub mod queue;
 pub mod reservations;
+mod turns;

@@ -1,13 +1,10 @@
 //! Behaviour of the world, and small views of the world.
 
-use std::sync::Arc;
-
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
-    api::{FrugalityBenchmark, Role},
-    plan::facts::{Observed, Peer, PodFacts, placement::PlacementRequest},
+    api::Role,
+    plan::facts::{Observed, PodFacts},
 };
-use kube::ResourceExt;
 
 /// Rows and digest, as the seed and the check before each trial print them.
 pub(crate) const ROWS: &str = "10000 -77";
@@ -55,21 +52,6 @@ impl Default for Manner {
             overlaps: false,
         }
     }
-}
-
-/// A benchmark as the pass of another benchmark sees it.
-pub(crate) fn peer(benchmark: &FrugalityBenchmark) -> Arc<Peer> {
-    Arc::new(Peer {
-        name: format!(
-            "{}/{}",
-            benchmark.namespace().unwrap(),
-            benchmark.name_any()
-        ),
-        uid: benchmark.uid().unwrap(),
-        created_unix_seconds: benchmark.creation_timestamp().unwrap().0.as_second(),
-        rests: benchmark.is_complete() || benchmark.spec.suspend,
-        request: Some(PlacementRequest::of(&benchmark.spec)),
-    })
 }
 
 /// A benchmark's only pod of a role, as a pass sees it.

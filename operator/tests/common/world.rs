@@ -12,7 +12,7 @@ use frugality_operator::{
     plan::{
         action::{Action, BaselineWrite, ChildObject, EventNote, LockAction, MeterWatch, Plan},
         facts::{
-            ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Session,
+            ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Peer, Session,
             addresses::{Endpoint, Endpoints},
             is_preflight,
         },
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 use super::{
     T0, config, edited,
-    manner::{Manner, peer},
+    manner::Manner,
     objects::{SimChild, SimPod, ending, label, pod_of},
     run_of,
     schema::assert_taken,
@@ -202,7 +202,9 @@ impl World {
             .collect::<Vec<_>>()
         };
         Observed {
-            peers: others().map(|other| peer(&other.benchmark)).collect(),
+            peers: others()
+                .map(|other| Arc::new(Peer::of(&other.benchmark)))
+                .collect(),
             locks: self.locks.clone(),
             nodes: self.nodes.clone(),
             pods: mine.pods.iter().map(|pod| pod.facts(self.now)).collect(),
@@ -365,7 +367,7 @@ impl World {
         self.locks.iter().all(|lock| lock.holder.is_none())
             && self.slots.iter().filter(|slot| !slot.gone).all(|slot| {
                 let is_empty = slot.children.is_empty() && slot.pods.is_empty();
-                peer(&slot.benchmark).rests && is_empty && slot.secrets.is_empty()
+                Peer::of(&slot.benchmark).rests && is_empty && slot.secrets.is_empty()
             })
     }
 

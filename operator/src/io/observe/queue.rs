@@ -3,7 +3,7 @@
 use crate::{
     api::FrugalityBenchmark,
     io::observe::reading::{ObserveError, list},
-    plan::facts::{ForeignPod, Lock, Peer, placement::PlacementRequest},
+    plan::facts::{ForeignPod, Lock, Peer},
     time::unix_seconds,
 };
 use std::{
@@ -31,8 +31,9 @@ pub(crate) fn lock(lease: &Lease) -> Lock {
 
 /// An unreadable benchmark has a name and may hold locks, but never waits for any.
 pub(crate) fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Arc<Peer> {
-    let readable = guard.0.as_ref().ok();
-    let complete = readable.is_some_and(FrugalityBenchmark::is_complete);
+    if let Ok(benchmark) = &guard.0 {
+        return Arc::new(Peer::of(benchmark));
+    }
     Arc::new(Peer {
         name: format!(
             "{}/{}",
@@ -43,10 +44,9 @@ pub(crate) fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Arc<Peer> {
         created_unix_seconds: guard
             .creation_timestamp()
             .map_or(0, |time| time.0.as_second()),
-        rests: complete
-            || readable.is_some_and(|benchmark| benchmark.spec.suspend)
-            || guard.meta().deletion_timestamp.is_some(),
-        request: readable.map(|benchmark| PlacementRequest::of(&benchmark.spec)),
+        last_turn_unix_seconds: None,
+        rests: guard.meta().deletion_timestamp.is_some(),
+        request: None,
     })
 }
 

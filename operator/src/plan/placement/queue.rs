@@ -6,26 +6,22 @@
 //! benchmark takes the locks of all its nodes or none, so it never holds a node while it waits for another one.
 //! Runs on different nodes proceed at the same time.
 //!
-//! The cluster has one queue, ordered by creation time and then by UID. A waiting benchmark reserves the nodes that
-//! it wants, and a younger benchmark takes none of them. A waiting benchmark is therefore never overtaken on its
-//! nodes, and it blocks no other node.
+//! The cluster has one queue, in the order of [`Turns`]: namespaces take turns, and within a namespace the oldest
+//! benchmark goes first. A waiting benchmark reserves the nodes that it wants, and a benchmark behind it takes none
+//! of them. It blocks no other node.
 
-use crate::{
-    api::FrugalityBenchmark,
-    plan::{
-        action::{LockAction, Wait},
-        facts::{Lock, NodeFacts, Observed, Peer},
-        names::lock_name,
-        placement::{
-            nodes::{self, Nodes},
-            reservations::{BenchmarkRef, Reservations},
-        },
+use crate::plan::{
+    action::{LockAction, Wait},
+    facts::{Lock, NodeFacts, Observed, Peer},
+    names::lock_name,
+    placement::{
+        nodes::{self, Nodes},
+        reservations::{BenchmarkRef, Reservations},
+        turns::Turns,
     },
 };
 
-use std::{collections::BTreeMap, sync::Arc};
-
-use kube::ResourceExt;
+use std::sync::Arc;
 
 /// Whether this benchmark may measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,75 +39,50 @@ pub enum Admission {
     },
 }
 
-/// A benchmark's position in the queue.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct QueuePosition {
-    /// When the benchmark was created, in Unix seconds.
-    pub created_unix_seconds: i64,
-    /// UID, for benchmarks of the same second.
-    pub uid: String,
-}
-
-impl QueuePosition {
-    /// The position of a benchmark.
-    #[must_use]
-    pub fn of_benchmark(benchmark: &FrugalityBenchmark) -> Self {
-        Self {
-            created_unix_seconds: benchmark
-                .creation_timestamp()
-                .map_or(0, |created| created.0.as_second()),
-            uid: benchmark.uid().unwrap_or_default(),
-        }
-    }
-
-    /// The position of another benchmark.
-    #[must_use]
-    pub fn of(peer: &Peer) -> Self {
-        Self {
-            created_unix_seconds: peer.created_unix_seconds,
-            uid: peer.uid.clone(),
-        }
-    }
-}
-
 /// The nodes from one benchmark's view: its own nodes, and the nodes that others hold or reserve before it.
 #[derive(Clone, Debug)]
 pub struct Queue<'a> {
-    me: &'a QueuePosition,
+    me: &'a Peer,
     locks: &'a [Lock],
     own: Vec<&'a Lock>,
     reservations: Reservations<'a>,
 }
 
 impl<'a> Queue<'a> {
-    /// The queue before a benchmark: first the holders of nodes, then the reservations of older waiting benchmarks,
-    /// oldest first.
+    /// The queue before a benchmark: first the holders of nodes, then the reservations of the waiting benchmarks ahead
+    /// of it, in the order of their turns.
     #[must_use]
-    pub fn before(me: &'a QueuePosition, observed: &'a Observed) -> Self {
-        let mine = BenchmarkRef {
-            uid: &me.uid,
-            name: "",
-        };
-        let benchmarks = observed
-            .peers
-            .iter()
-            .map(|peer| reference(peer))
-            .chain([mine]);
-        let mut reservations = of_holders(benchmarks, &observed.locks, &observed.nodes);
-        for peer in waiting(&observed.peers, &observed.locks) {
+    pub fn before(me: &'a Peer, observed: &'a Observed) -> Self {
+        let Observed {
+            peers,
+            locks,
+            nodes,
+            ..
+        } = observed;
+        let others = || peers.iter().map(AsRef::as_ref);
+        let references = others().chain([me]).map(reference);
+        let mut reservations = of_holders(references, locks, nodes);
+        let ahead = waiting(others(), locks);
+        let turns = Turns::of(
+            others().chain([me]),
+            ahead.iter().copied().chain([me]),
+            |peer| peer.uid != me.uid && holds_any(locks, peer),
+        );
+        for peer in turns.sorted(ahead) {
+            if turns.position(peer) > turns.position(me) {
+                break;
+            }
             let Some(request) = &peer.request else {
                 continue;
             };
-            if QueuePosition::of(peer) < *me {
-                for node in nodes::wanted(request, &observed.nodes, &reservations) {
-                    reservations.reserve(node, reference(peer));
-                }
+            for node in nodes::wanted(request, nodes, &reservations) {
+                reservations.reserve(node, reference(peer));
             }
         }
         Self {
             me,
-            locks: &observed.locks,
-            own: held(&observed.locks, &me.uid).collect(),
+            locks,
+            own: held(locks, &me.uid).collect(),
             reservations,
         }
     }
@@ -196,18 +167,23 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// What each waiting benchmark waits for, by UID: another benchmark's node, or nothing ([`Wait::Time`]). A benchmark
-/// that waits for nothing may take its nodes, or it can't be placed. This is one walk through the queue, where
-/// [`Queue::before`] is one for each benchmark.
+/// The waiting benchmarks in the order of their turns, with what each waits for: another benchmark's node, or nothing
+/// ([`Wait::Time`]). A benchmark that waits for nothing may take its nodes, or it can't be placed. This is one walk
+/// through the queue, where [`Queue::before`] is one for each benchmark.
 #[must_use]
 pub fn waits<'a>(
     peers: &'a [Arc<Peer>],
     locks: &[Lock],
     nodes: &[NodeFacts],
-) -> BTreeMap<&'a str, Wait> {
-    let mut reservations = of_holders(peers.iter().map(|peer| reference(peer)), locks, nodes);
-    let mut waits = BTreeMap::new();
-    for peer in waiting(peers, locks) {
+) -> Vec<(&'a str, Wait)> {
+    let all = || peers.iter().map(AsRef::as_ref);
+    let mut reservations = of_holders(all().map(reference), locks, nodes);
+    let waiting = waiting(all(), locks);
+    let turns = Turns::of(all(), waiting.iter().copied(), |peer| {
+        holds_any(locks, peer)
+    });
+    let mut waits = Vec::new();
+    for peer in turns.sorted(waiting) {
         let Some(request) = &peer.request else {
             continue;
         };
@@ -219,7 +195,7 @@ pub fn waits<'a>(
                 node: node.name.clone(),
             })
         });
-        waits.insert(peer.uid.as_str(), wait.unwrap_or_default());
+        waits.push((peer.uid.as_str(), wait.unwrap_or_default()));
         for node in wanted {
             reservations.reserve(node, reference(peer));
         }
@@ -245,12 +221,15 @@ fn of_holders<'a>(
     reservations
 }
 
-/// The benchmarks that hold no lock and are not at rest, oldest first.
-fn waiting<'a>(peers: &'a [Arc<Peer>], locks: &[Lock]) -> Vec<&'a Peer> {
-    let is_waiting = |peer: &&Peer| !peer.rests && held(locks, &peer.uid).next().is_none();
-    let mut waiting: Vec<_> = peers.iter().map(AsRef::as_ref).filter(is_waiting).collect();
-    waiting.sort_by_key(|peer| QueuePosition::of(peer));
-    waiting
+/// The benchmarks that hold no lock and are not at rest.
+fn waiting<'a>(peers: impl Iterator<Item = &'a Peer>, locks: &[Lock]) -> Vec<&'a Peer> {
+    peers
+        .filter(|peer| !peer.rests && !holds_any(locks, peer))
+        .collect()
+}
+
+fn holds_any(locks: &[Lock], peer: &Peer) -> bool {
+    held(locks, &peer.uid).next().is_some()
 }
 
 fn reference(peer: &Peer) -> BenchmarkRef<'_> {
@@ -270,6 +249,8 @@ fn held<'a>(locks: &'a [Lock], uid: &str) -> impl Iterator<Item = &'a Lock> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::plan::facts::placement::PlacementRequest;
 
@@ -307,6 +288,7 @@ mod tests {
             name: format!("default/{uid}"),
             uid: uid.into(),
             created_unix_seconds: created,
+            last_turn_unix_seconds: None,
             rests: false,
             request: Some(request),
         })
@@ -328,10 +310,7 @@ mod tests {
         request: &PlacementRequest,
         observed: &Observed,
     ) -> (String, Admission) {
-        let me = QueuePosition {
-            created_unix_seconds: created,
-            uid: uid.into(),
-        };
+        let me = peer(uid, created, request.clone());
         let queue = Queue::before(&me, observed);
         let nodes = nodes::choose(
             request,
@@ -449,10 +428,7 @@ mod tests {
             resource_version: Some("7".into()),
         };
         assert_eq!(mine, Admission::Take(vec![rest]));
-        let me = QueuePosition {
-            created_unix_seconds: 100,
-            uid: "me".into(),
-        };
+        let me = peer("me", 100, on("pi-1"));
         let back = LockAction::Release {
             name: lock_name("pi-1"),
             resource_version: "7".into(),
@@ -465,6 +441,27 @@ mod tests {
             panic!("{mine:?}");
         };
         assert_eq!((&actions[0], actions.len()), (&back, 3));
+    }
+
+    /// Another namespace had its turn a minute ago, so its older benchmark waits.
+    #[test]
+    fn a_benchmark_goes_before_an_older_one_whose_namespace_has_just_had_its_turn() {
+        let mut ended = peer("ended", 1, on("pi-1"));
+        let mut older = peer("older", 2, on("pi-1"));
+        for other in [&mut ended, &mut older] {
+            Arc::make_mut(other).name = format!("busy/{}", other.uid);
+        }
+        (
+            Arc::make_mut(&mut ended).rests,
+            Arc::make_mut(&mut ended).last_turn_unix_seconds,
+        ) = (true, Some(60));
+        let mut observed = cluster();
+        observed.peers = vec![older.clone(), ended.clone()];
+        let mine = turn(100, "me", &on("pi-1"), &observed).1;
+        assert!(matches!(mine, Admission::Take(_)), "{mine:?}");
+        observed.peers = vec![peer("me", 100, on("pi-1")), ended];
+        let queue = Queue::before(&older, &observed);
+        assert_eq!(queue.reservations.on("pi-1").unwrap().name, "default/me");
     }
 
     /// The walk through the whole queue says of each benchmark what the benchmark's own pass says.
@@ -494,6 +491,11 @@ mod tests {
             ),
         ];
         Arc::make_mut(&mut all[1]).rests = true;
+        // Three namespaces: `a`, `b` and `c` are in the first, and so on.
+        for (index, peer) in all.iter_mut().enumerate() {
+            Arc::make_mut(peer).name = format!("lab-{}/{}", index / 3, peer.uid);
+        }
+        Arc::make_mut(&mut all[1]).last_turn_unix_seconds = Some(5);
         let mut some_wait = 0;
         for locks in [
             vec![],
@@ -502,7 +504,7 @@ mod tests {
             vec![lock("pi-2", Some("e")), lock("injector-2", Some("e"))],
         ] {
             let nodes = cluster().nodes;
-            let waits = waits(&all, &locks, &nodes);
+            let waits: BTreeMap<_, _> = waits(&all, &locks, &nodes).into_iter().collect();
             for me in all
                 .iter()
                 .filter(|it| !it.rests && held(&locks, &it.uid).next().is_none())
@@ -513,8 +515,7 @@ mod tests {
                     ..cluster()
                 };
                 let request = me.request.as_ref().unwrap();
-                let position = QueuePosition::of(me);
-                let queue = Queue::before(&position, &observed);
+                let queue = Queue::before(me, &observed);
                 let chosen = nodes::choose(
                     request,
                     |entrant, candidate| entrant == candidate,
