@@ -20,6 +20,7 @@ pub mod objects;
 pub mod placement;
 pub mod protocol;
 pub mod report;
+pub mod retention;
 pub mod settings;
 pub mod stages;
 mod trace;
@@ -123,6 +124,12 @@ pub fn plan(
             plan.events.extend(events::of_trial(trial, &record, None));
             plan.ledger = Some(LedgerWrite::record(trial, record));
         }
+    }
+    // Not before this run has its verdict: until then a person may take back the edit that started it.
+    let is_judged = plan.status.end().is_some() && ledger.is_begun() && plan.ledger.is_none();
+    if is_judged && !observed.namespace_forbidden {
+        let keep = usize::try_from(benchmark.spec.runs_to_keep).unwrap_or(1);
+        plan.forget = retention::surplus(&run, &observed.trials, keep);
     }
     plan.trace = plan.record().and_then(|(name, record)| {
         let trial = observed.trials.iter().find(|it| it.name_any() == name)?;

@@ -24,6 +24,7 @@ mod plan_start;
 mod plan_void;
 mod report_data;
 mod restoring;
+mod retention;
 mod scenario;
 mod scripts;
 mod simulation;

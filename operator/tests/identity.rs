@@ -145,6 +145,7 @@ fn budgets_energy_deadline_suspension_and_time_to_live_change_no_id() {
         ("deadline", json!("12h")),
         ("suspend", json!(true)),
         ("ttlAfterFinished", json!("1h")),
+        ("runsToKeep", json!(2)),
     ] {
         assert_eq!(
             ids(&stored(SMALLEST, std::slice::from_ref(&change))),

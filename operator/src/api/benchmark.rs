@@ -157,6 +157,17 @@ pub struct FrugalityBenchmarkSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('1m') && duration(self) <= duration('8784h')").message("spec.ttlAfterFinished must be from 1m to 8784h; write for example 24h"))]
     pub ttl_after_finished: Option<HumanDuration>,
+    /// Number of runs whose entries stay in the ledger, the current run included, from 1 to 100. Default: 5. An edit of
+    /// the load, an image or another setting starts another run. When a run has ended, the operator deletes the
+    /// entries of the oldest runs, with their traces. Runs with the settings of the current run stay in any case,
+    /// because the status counts them (`tries`). If the settings of a deleted run come back, they are measured again.
+    #[serde(default = "default_runs_to_keep")]
+    #[schemars(range(min = 1, max = 100))]
+    pub runs_to_keep: i32,
+}
+
+fn default_runs_to_keep() -> i32 {
+    5
 }
 
 fn default_deadline() -> HumanDuration {

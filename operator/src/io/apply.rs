@@ -11,7 +11,10 @@ use crate::{
     },
     io::{moments::Moments, password, reader::Reader},
     plan::{
-        action::{Action, BaselineWrite, ChildObject, Deletion, EventNote, LockAction, Plan},
+        action::{
+            Action, BaselineWrite, ChildObject, Deletion, EventNote, ForgottenEntry, LockAction,
+            Plan,
+        },
         database::cloud_native_pg,
         facts::{ChildKind, Refusal},
         names::lock_name,
@@ -107,6 +110,7 @@ impl Applier {
         let namespace = benchmark.namespace().unwrap_or_default();
         let mut opened = None;
         let mut refused = None;
+        let mut forgets = true;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
         let recorded = plan.record().map(|(name, _)| name);
         let attempt = recorded.or_else(|| plan.opened().map(ResourceExt::name_any));
@@ -150,6 +154,8 @@ impl Applier {
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
                 Action::Trace(trace) => self.keep(&namespace, &trace).await,
                 Action::Promote(write) => goes_on = self.promote(&namespace, *write).await?,
+                Action::Forget(_) if !forgets => {}
+                Action::Forget(entry) => forgets = self.forget(&namespace, &entry).await,
                 Action::Expire => self.expire(benchmark).await?,
             }
             if !goes_on {
@@ -412,6 +418,22 @@ impl Applier {
         overtaken_is_fine(result)
             .map(|_| ())
             .map_err(failed("delete an object"))
+    }
+
+    /// Deletes an entry of the ledger. False if that fails: no figure depends on it, and a later pass tries again.
+    async fn forget(&self, namespace: &str, entry: &ForgottenEntry) -> bool {
+        let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
+        let params = DeleteParams::background().preconditions(Preconditions {
+            resource_version: None,
+            uid: Some(entry.uid.clone()),
+        });
+        match overtaken_is_fine(api.delete(&entry.name, &params).await) {
+            Ok(_) => true,
+            Err(error) => {
+                tracing::warn!(entry = entry.name, %error, "cannot delete an entry of the ledger");
+                false
+            }
+        }
     }
 
     fn clusters(&self, namespace: &str) -> Api<DynamicObject> {

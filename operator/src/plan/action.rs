@@ -36,6 +36,8 @@ pub struct Plan {
     pub trace: Option<Box<FrugalityTrace>>,
     /// The next write of a promotion.
     pub promotion: Option<Box<BaselineWrite>>,
+    /// Entries of the ledger to delete, with their traces.
+    pub forget: Vec<ForgottenEntry>,
     /// Whether the operator deletes the benchmark: it has ended, and its time to live is over.
     pub expire: bool,
     /// Time until the next pass, in seconds.
@@ -93,6 +95,7 @@ impl Plan {
             .chain(self.trace.map(Action::Trace))
             // After the status: a verdict does not depend on its promotion.
             .chain(self.promotion.map(Action::Promote))
+            .chain(self.forget.into_iter().map(Action::Forget))
             .chain(self.expire.then_some(Action::Expire))
             .collect()
     }
@@ -224,8 +227,19 @@ pub enum Action {
     Trace(Box<FrugalityTrace>),
     /// Write a FrugalityBaseline.
     Promote(Box<BaselineWrite>),
+    /// Delete an entry of the ledger together with its trace.
+    Forget(ForgottenEntry),
     /// Delete the benchmark together with its ledger.
     Expire,
+}
+
+/// An entry of the ledger that `spec.runsToKeep` does not keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForgottenEntry {
+    /// Name.
+    pub name: String,
+    /// UID, so that no other entry of this name is deleted.
+    pub uid: String,
 }
 
 /// A write to a FrugalityBaseline. Each write is made over the version that the pass read.

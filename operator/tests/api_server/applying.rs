@@ -7,7 +7,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialStatus, Outcome, Reason},
     io::apply::Applied,
     plan::{
-        action::{ChildObject, Deletion, EventNote, LedgerWrite, LockAction, Plan},
+        action::{ChildObject, Deletion, EventNote, ForgottenEntry, LedgerWrite, LockAction, Plan},
         facts::{Child, ChildKind, Refusal},
         names::lock_name,
         placement::nodes::selector,
@@ -565,6 +565,50 @@ async fn an_event_that_is_refused_stops_nothing() {
         .unwrap()
         .items;
     assert_eq!(events.len(), 1);
+}
+
+#[tokio::test]
+async fn an_entry_is_forgotten_only_if_it_is_the_one_that_was_seen() {
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    for name in ["first", "second"] {
+        let ended = LedgerWrite::open_ended(stage.entry(&benchmark, name), void("ended"));
+        let plan = Plan {
+            ledger: Some(ended),
+            ..plan_of(&benchmark)
+        };
+        stage.apply(&benchmark, plan).await.unwrap();
+    }
+    let seen = stage.observe(&benchmark).await.unwrap().trials;
+    let of = |entry: &FrugalityTrial, uid: Option<String>| ForgottenEntry {
+        name: entry.name_any(),
+        uid: uid.unwrap_or_default(),
+    };
+    let forgetting = |forget| Plan {
+        forget,
+        ..plan_of(&benchmark)
+    };
+    let other = forgetting(vec![of(&seen[0], seen[1].uid())]);
+    stage.apply(&benchmark, other).await.unwrap();
+    let names = || async {
+        let entries = stage.observe(&benchmark).await.unwrap().trials;
+        entries
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["first", "second"]);
+    // The API server refuses the first: both stay until the next pass, and the pass does not fail.
+    stage.proxy.fail(
+        Method::DELETE,
+        "/frugalitytrials/first",
+        1,
+        Fault::Answer(403, "no"),
+    );
+    let both = || forgetting(seen.iter().map(|it| of(it, it.uid())).collect());
+    stage.apply(&benchmark, both()).await.unwrap();
+    assert_eq!(names().await, ["first", "second"]);
+    stage.apply(&benchmark, both()).await.unwrap();
+    assert_eq!(names().await, [""; 0]);
 }
 
 #[tokio::test]

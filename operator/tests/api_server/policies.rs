@@ -1,10 +1,10 @@
 //! The policies on the operator's account: they allow every object of a run, and nothing that gives a pod more.
 
 use frugality_operator::{
-    api::{FrugalityBaseline, FrugalityBenchmark},
+    api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial, FrugalityTrialStatus, Outcome},
     io::apply::Applied,
     plan::{
-        action::{ChildObject, Plan},
+        action::{ChildObject, LedgerWrite, Plan},
         objects::PointLoad,
     },
 };
@@ -361,6 +361,26 @@ async fn the_operator_s_account_deletes_only_objects_of_benchmarks() {
             );
         }
     }
+    // An attempt that is under way stays in the ledger. Old entries are deleted for runsToKeep.
+    stage
+        .apply(&benchmark, stage.opening(&benchmark, "entry"))
+        .await
+        .unwrap();
+    let entries =
+        Api::<FrugalityTrial>::namespaced(server().client(User::Operator), &stage.namespace);
+    let refused = entries.delete("entry", &delete).await.unwrap_err();
+    assert!(refused.to_string().contains("that have ended"), "{refused}");
+    let seen = stage.observe(&benchmark).await.unwrap().trials;
+    let record = FrugalityTrialStatus {
+        outcome: Some(Outcome::Void),
+        ..FrugalityTrialStatus::default()
+    };
+    let recording = Plan {
+        ledger: Some(LedgerWrite::record(&seen[0], record)),
+        ..plan_of(&benchmark)
+    };
+    stage.apply(&benchmark, recording).await.unwrap();
+    entries.delete("entry", &delete).await.unwrap();
     // Without ttlAfterFinished, a benchmark is its author's.
     let refused = benchmarks.delete("rich", &delete).await.unwrap_err();
     assert!(

@@ -83,7 +83,6 @@ async fn the_operator_may_not() {
         "create configmaps",
         "update frugalitybenchmarks.frugality.dev",
         "delete frugalitybaselines.frugality.dev",
-        "delete frugalitytrials.frugality.dev",
         "get frugalitytraces.frugality.dev",
         "list frugalitytraces.frugality.dev",
         "update frugalitytraces.frugality.dev",
@@ -111,6 +110,8 @@ async fn the_operator_writes_objects_only_where_it_may_run_benchmarks() {
         "create secrets",
         "create clusters.postgresql.cnpg.io",
         "create frugalitytrials.frugality.dev",
+        // For spec.runsToKeep.
+        "delete frugalitytrials.frugality.dev",
         "patch frugalitytrials.frugality.dev/status",
         "create frugalitytraces.frugality.dev",
         "create events",

@@ -487,6 +487,16 @@ impl World {
                 true
             }
             Action::Promote(write) => self.promote(write),
+            Action::Forget(entry) => {
+                let slot = &mut self.slots[slot];
+                let is_meant = |trial: &FrugalityTrial| trial.name_any() == entry.name;
+                for trial in slot.trials.iter().filter(|trial| is_meant(trial)) {
+                    assert!(outcome_of(trial).is_some(), "{} has not ended", entry.name);
+                }
+                slot.trials.retain(|trial| !is_meant(trial));
+                slot.traces.retain(|trace| trace.name_any() != entry.name);
+                true
+            }
             Action::Expire => {
                 let slot = &mut self.slots[slot];
                 if slot.benchmark.metadata.resource_version == seen.metadata.resource_version {

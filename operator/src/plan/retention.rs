@@ -1,0 +1,65 @@
+//! The entries of the ledger that `spec.runsToKeep` does not keep.
+//!
+//! Runs with the settings of the current run always stay, because each of them is a try: without them, somebody could
+//! repeat a run until it passes.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use crate::{
+    api::{FrugalityTrial, LABEL_MEASUREMENT},
+    plan::{action::ForgottenEntry, baseline::is_frozen_entry, ledger::outcome_of},
+};
+
+/// Most entries that one pass deletes.
+const MOST_PER_PASS: usize = 100;
+
+/// The entries to delete after the end of `run`, of the oldest run first. `keep` is the number of runs to keep, this
+/// run included. A run with an open attempt stays.
+#[must_use]
+pub fn surplus(run: &str, trials: &[FrugalityTrial], keep: usize) -> Vec<ForgottenEntry> {
+    let mut runs: BTreeMap<&str, Vec<&FrugalityTrial>> = BTreeMap::new();
+    for trial in trials {
+        runs.entry(&trial.spec.run).or_default().push(trial);
+    }
+    let Some(current) = runs.remove(run) else {
+        return Vec::new();
+    };
+    let measurements: Vec<_> = current.iter().filter_map(|it| measurement(it)).collect();
+    let is_try = |entries: &[&FrugalityTrial]| {
+        let mut of_run = entries.iter().filter_map(|it| measurement(it));
+        of_run.any(|it| measurements.contains(&it))
+    };
+    let mut others: Vec<_> = runs.into_values().collect();
+    others.sort_by_key(|entries| Reverse(newest(entries)));
+    others
+        .into_iter()
+        .skip(keep.saturating_sub(1))
+        .filter(|entries| !is_try(entries))
+        .filter(|entries| entries.iter().all(|it| has_ended(it)))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .flatten()
+        .map(|entry| ForgottenEntry {
+            name: entry.name_any(),
+            uid: entry.uid().unwrap_or_default(),
+        })
+        .take(MOST_PER_PASS)
+        .collect()
+}
+
+fn has_ended(entry: &FrugalityTrial) -> bool {
+    outcome_of(entry).is_some() || is_frozen_entry(entry)
+}
+
+fn measurement(trial: &FrugalityTrial) -> Option<&String> {
+    trial.labels().get(LABEL_MEASUREMENT)
+}
+
+fn newest(entries: &[&FrugalityTrial]) -> Option<Timestamp> {
+    let created = |it: &&FrugalityTrial| it.creation_timestamp().map(|time| time.0);
+    entries.iter().filter_map(created).max()
+}

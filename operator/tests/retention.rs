@@ -1,0 +1,155 @@
+//! The runs that stay in the ledger: `spec.runsToKeep`.
+
+use std::collections::BTreeSet;
+
+use frugality_operator::{
+    api::{FrugalityTrial, Outcome, Verdict},
+    plan::retention::surplus,
+};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::common::{
+    expected::{assert_truth, measured, status},
+    run_of, two_with,
+    world::World,
+};
+
+fn keeping(runs: i32) -> World {
+    World::new([two_with(&[("/runsToKeep", json!(runs))])])
+}
+
+fn connections(number: i32) -> [(&'static str, Value); 1] {
+    [("/load/connections", json!(number))]
+}
+
+/// Edits the benchmark and goes on to the end. Returns the ID of its run.
+fn edited(world: &mut World, change: &[(&str, Value)]) -> String {
+    world.edit(0, change);
+    ended(world)
+}
+
+fn ended(world: &mut World) -> String {
+    world.wait();
+    world.pass(0);
+    world.run_to_end();
+    run_of(&world.slots[0].benchmark)
+}
+
+/// The runs with entries in the ledger. Each entry has its trace, and no trace is without its entry.
+fn kept(world: &World) -> BTreeSet<String> {
+    let slot = &world.slots[0];
+    let traces: BTreeSet<_> = slot.traces.iter().map(ResourceExt::name_any).collect();
+    let trials: BTreeSet<_> = slot.trials.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(trials, traces);
+    let runs = slot.trials.iter().map(|trial| trial.spec.run.clone());
+    runs.collect()
+}
+
+#[test]
+fn the_newest_runs_stay() {
+    let mut world = keeping(2);
+    world.run_to_end();
+    let first = run_of(&world.slots[0].benchmark);
+    let second = edited(&mut world, &connections(8));
+    assert_eq!(kept(&world), [first.clone(), second.clone()].into());
+    // The oldest run stays until the new one has its verdict.
+    world.edit(0, &connections(16));
+    world.run_until("a trial of the new run", |world| {
+        !measured(world, 0).is_empty()
+    });
+    assert!(kept(&world).contains(&first));
+    let third = ended(&mut world);
+    assert_eq!(kept(&world), [second.clone(), third.clone()].into());
+    assert_truth(status(&world, 0));
+    // The edit is taken back: the verdict stands at once, without another measurement.
+    let loads = world.loads.len();
+    assert_eq!(edited(&mut world, &connections(8)), second);
+    assert_truth(status(&world, 0));
+    assert_eq!(world.loads.len(), loads);
+    assert_eq!(kept(&world), [second, third].into());
+}
+
+#[test]
+fn a_run_that_was_deleted_is_measured_again() {
+    let mut world = keeping(1);
+    world.run_to_end();
+    let first = run_of(&world.slots[0].benchmark);
+    let second = edited(&mut world, &connections(8));
+    assert_eq!(kept(&world), [second].into());
+    let loads = world.loads.len();
+    let taken_back = [("/load/connections", Value::Null)];
+    assert_eq!(edited(&mut world, &taken_back), first);
+    assert_eq!(world.loads.len(), loads + 10);
+    assert_eq!(status(&world, 0).tries, Some(1));
+    assert_truth(status(&world, 0));
+}
+
+/// Otherwise, somebody could repeat a run until it passes.
+#[test]
+fn runs_with_the_same_settings_stay_and_count_as_tries() {
+    let mut world = keeping(1);
+    world.run_to_end();
+    for number in [2, 3] {
+        world.run_again(0, number);
+        ended(&mut world);
+    }
+    assert_eq!(kept(&world).len(), 3);
+    assert_eq!(status(&world, 0).tries, Some(3));
+    let other = edited(&mut world, &connections(8));
+    assert_eq!(kept(&world), [other].into());
+}
+
+#[test]
+fn an_invalid_edit_deletes_nothing() {
+    let mut world = keeping(1);
+    world.run_to_end();
+    let first = run_of(&world.slots[0].benchmark);
+    world.edit(0, &[("/load/rate", json!("fast"))]);
+    ended(&mut world);
+    assert_eq!(status(&world, 0).verdict, Some(Verdict::Invalid));
+    assert_eq!(kept(&world), [first].into());
+}
+
+/// An entry of a run, created at this second.
+fn entry(run: &str, number: usize, second: usize, outcome: Option<Outcome>) -> FrugalityTrial {
+    let mut world = keeping(1);
+    world.run_until("a trial", |world| !world.slots[0].trials.is_empty());
+    let mut entry = world.slots[0].trials[0].clone();
+    entry.metadata.name = Some(format!("{run}-{number:03}"));
+    entry.spec.run = run.into();
+    let labels = entry.labels_mut();
+    labels.insert("frugality.dev/measurement".into(), run.into());
+    let time = jiff::Timestamp::from_second(i64::try_from(second).unwrap()).unwrap();
+    entry.metadata.creation_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time));
+    entry.status = Some(entry.status.unwrap_or_default());
+    entry.status.as_mut().unwrap().outcome = outcome;
+    entry
+}
+
+#[test]
+fn a_pass_deletes_a_hundred_entries_of_the_oldest_run_first() {
+    let void = Some(Outcome::Void);
+    let template = entry("old", 0, 5, void);
+    let mut trials: Vec<_> = (0..150)
+        .map(|number| {
+            let mut entry = template.clone();
+            entry.metadata.name = Some(format!("old-{number:03}"));
+            entry
+        })
+        .collect();
+    trials.extend([
+        entry("oldest", 0, 1, void),
+        entry("open", 0, 2, void),
+        entry("open", 1, 3, None),
+        entry("now", 0, 9, void),
+    ]);
+    let forgotten = surplus("now", &trials, 1);
+    assert_eq!(forgotten.len(), 100);
+    assert_eq!(forgotten[0].name, "oldest-000");
+    assert!(forgotten[1..].iter().all(|it| it.name.starts_with("old-")));
+    assert!(surplus("none of these", &trials, 1).is_empty());
+    assert_eq!(surplus("now", &trials, 2)[0].name, "oldest-000");
+    assert_eq!(surplus("now", &trials, 2).len(), 1);
+}
