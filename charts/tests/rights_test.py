@@ -46,7 +46,7 @@ def test_the_operator_has_exactly_the_rights_that_a_run_needs():
     assert flat(find(render(*PI), "ClusterRole", "frugality-operator-runs")["rules"]) == (
         rights("frugality.dev", "frugalitybenchmarks", "delete")
         | rights("frugality.dev", "frugalitybenchmarks/finalizers", "update")
-        | rights("frugality.dev", "frugalitytrials", "create")
+        | rights("frugality.dev", "frugalitytrials", "create delete")
         | rights("frugality.dev", "frugalitytrials/status", "patch")
         | rights("frugality.dev", "frugalitytraces", "create")
         | rights("frugality.dev", "frugalitybaselines", "create update")
