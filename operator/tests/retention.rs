@@ -85,7 +85,7 @@ fn a_run_that_was_deleted_is_measured_again() {
     assert_truth(status(&world, 0));
 }
 
-/// Otherwise, somebody could repeat a run until it passes.
+/// Otherwise, a user could repeat a run until it passes.
 #[test]
 fn runs_with_the_same_settings_stay_and_count_as_tries() {
     let mut world = keeping(1);

@@ -1,6 +1,6 @@
 //! The entries of the ledger that `spec.runsToKeep` does not keep.
 //!
-//! Runs with the settings of the current run always stay, because each of them is a try: without them, somebody could
+//! Runs with the settings of the current run always stay, because each of them is a try: without them, a user could
 //! repeat a run until it passes.
 
 use std::{cmp::Reverse, collections::BTreeMap};

@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(order(&peers, ""), "c1 d1 b1 a1");
     }
 
-    /// Whoever waits, the turns go on: nobody is passed over for ever.
+    /// Each namespace gets its turn, for as long as its benchmarks wait.
     #[test]
     fn namespaces_take_turns_until_all_have_run() {
         let mut peers: Vec<Peer> = (1..=4).map(|i| peer(&format!("a{i}"), i)).collect();
