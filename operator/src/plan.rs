@@ -5,7 +5,7 @@
 //! operator only writes the status.
 //!
 //! Each module uses only the modules before it in this list: `protocol`, `names`, [`facts`] and [`action`];
-//! [`baseline`]; [`settings`]; [`ledger`]; [`images`]; [`placement`]; [`objects`] and [`verdict`]; `database` and
+//! [`baseline`]; [`settings`]; [`ledger`]; [`retention`]; [`images`]; [`placement`]; [`objects`] and [`verdict`]; `database` and
 //! [`report`]; `context`; [`stages`]. `trace` uses [`facts`] alone.
 
 pub mod action;
@@ -126,8 +126,9 @@ pub fn plan(
         }
     }
     // Not before this run has its verdict: until then a person may take back the edit that started it.
-    let is_judged = plan.status.end().is_some() && ledger.is_begun() && plan.ledger.is_none();
-    if is_judged && !observed.namespace_forbidden {
+    let is_judged =
+        plan.status.end().is_some() && parsed.is_ok() && ledger.is_begun() && plan.ledger.is_none();
+    if is_judged && observed.unreadable.is_empty() && !observed.namespace_forbidden {
         let keep = usize::try_from(benchmark.spec.runs_to_keep).unwrap_or(1);
         plan.forget = retention::surplus(&run, &observed.trials, keep);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use frugality_operator::{
     api::{FrugalityTrial, Outcome, Verdict},
-    plan::retention::surplus,
+    plan::{baseline::is_frozen_entry, retention::surplus},
 };
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn a_run_that_was_deleted_is_measured_again() {
     assert_truth(status(&world, 0));
 }
 
-/// Otherwise, a user could repeat a run until it passes.
+/// Each of them makes the next one stricter.
 #[test]
 fn runs_with_the_same_settings_stay_and_count_as_tries() {
     let mut world = keeping(1);
@@ -111,6 +111,87 @@ fn an_invalid_edit_deletes_nothing() {
     assert_eq!(kept(&world), [first].into());
 }
 
+/// The deletion stops after any number of entries, and then the edit is taken back.
+#[test]
+fn a_run_that_lost_some_entries_goes_on_where_it_was_cut() {
+    for deleted in [1, 5, 10] {
+        let mut world = keeping(1);
+        world.run_to_end();
+        let first = run_of(&world.slots[0].benchmark);
+        world.edit(0, &connections(8));
+        world.run_until("the deletion", |world| !world.plan(0).forget.is_empty());
+        let plan = world.plan(0);
+        let others = plan
+            .clone()
+            .actions(world.slots[0].benchmark.status.as_ref());
+        let steps = others.len() - plan.forget.len() + deleted;
+        world.apply(0, &plan, steps);
+        let left = |world: &World| {
+            let trials = world.slots[0].trials.iter();
+            trials.filter(|trial| trial.spec.run == first).count()
+        };
+        assert_eq!(left(&world), 10 - deleted);
+        let loads = world.loads.len();
+        world.edit(0, &[("/load/connections", Value::Null)]);
+        ended(&mut world);
+        assert_eq!(world.loads.len(), loads + deleted);
+        assert_eq!(measured(&world, 0).len(), 10);
+        assert_truth(status(&world, 0));
+    }
+}
+
+/// The entry with the frozen releases belongs to its run.
+#[test]
+fn a_run_against_a_baseline_loses_the_entry_of_its_releases_too() {
+    let baseline = json!({ "name": "shop", "maxEnergyRatio": 1.03 });
+    let mut world = World::new([two_with(&[
+        ("/runsToKeep", json!(1)),
+        (
+            "/candidates",
+            json!([{ "name": "rust", "image": "example.org/rust:1" }]),
+        ),
+        ("/baseline", baseline),
+    ])]);
+    world.set_baseline(
+        "shop",
+        &json!({ "candidate": { "name": "baseline", "image": "example.org/rust:0" } }),
+    );
+    world.run_to_end();
+    let frozen = |world: &World| {
+        let trials = world.slots[0].trials.iter();
+        trials.filter(|trial| is_frozen_entry(trial)).count()
+    };
+    assert_eq!(frozen(&world), 1);
+    let before: Vec<_> = world.slots[0]
+        .trials
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    edited(&mut world, &connections(8));
+    assert_eq!(frozen(&world), 1);
+    let mut after = world.slots[0].trials.iter().map(ResourceExt::name_any);
+    assert!(after.all(|name| !before.contains(&name)));
+}
+
+/// Such a run has an entry for its preparation only, and no verdict that a reader could miss.
+#[test]
+fn a_run_whose_preparation_failed_deletes_nothing() {
+    let mut world = keeping(1);
+    world.run_to_end();
+    let first = run_of(&world.slots[0].benchmark);
+    world.manner.database_ready = None;
+    world.edit(0, &connections(8));
+    ended(&mut world);
+    assert_eq!(status(&world, 0).verdict, Some(Verdict::Error));
+    let runs: BTreeSet<_> = world.slots[0]
+        .trials
+        .iter()
+        .map(|it| it.spec.run.clone())
+        .collect();
+    assert_eq!(runs.len(), 2);
+    assert!(runs.contains(&first));
+}
+
 /// An entry of a run, created at this second.
 fn entry(run: &str, number: usize, second: usize, outcome: Option<Outcome>) -> FrugalityTrial {
     let mut world = keeping(1);
@@ -129,13 +210,14 @@ fn entry(run: &str, number: usize, second: usize, outcome: Option<Outcome>) -> F
 }
 
 #[test]
-fn a_pass_deletes_a_hundred_entries_of_the_oldest_run_first() {
+fn a_pass_deletes_some_entries_the_oldest_run_first_and_its_last_attempt_first() {
     let void = Some(Outcome::Void);
     let template = entry("old", 0, 5, void);
     let mut trials: Vec<_> = (0..150)
         .map(|number| {
             let mut entry = template.clone();
             entry.metadata.name = Some(format!("old-{number:03}"));
+            entry.spec.block = number;
             entry
         })
         .collect();
@@ -146,9 +228,9 @@ fn a_pass_deletes_a_hundred_entries_of_the_oldest_run_first() {
         entry("now", 0, 9, void),
     ]);
     let forgotten = surplus("now", &trials, 1);
-    assert_eq!(forgotten.len(), 100);
-    assert_eq!(forgotten[0].name, "oldest-000");
-    assert!(forgotten[1..].iter().all(|it| it.name.starts_with("old-")));
+    assert_eq!(forgotten.len(), 50);
+    let names: Vec<_> = forgotten.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names[..3], ["oldest-000", "old-149", "old-148"]);
     assert!(surplus("none of these", &trials, 1).is_empty());
     assert_eq!(surplus("now", &trials, 2)[0].name, "oldest-000");
     assert_eq!(surplus("now", &trials, 2).len(), 1);

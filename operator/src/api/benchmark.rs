@@ -146,8 +146,9 @@ pub struct FrugalityBenchmarkSpec {
     /// again, and `deadline` starts again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspend: bool,
-    /// Number of the run. Write another number, for example `2`, to start another run with the same settings. All
-    /// runs with the same settings stay in the ledger, and the status counts them (`tries`).
+    /// Number of the run. Write another number, for example `2`, to start another run with the same settings. The
+    /// status counts the runs with the same settings (`tries`). They stay in the ledger until a run with other settings
+    /// has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub rerun: Option<i64>,
@@ -160,7 +161,8 @@ pub struct FrugalityBenchmarkSpec {
     /// Number of runs whose entries stay in the ledger, the current run included, from 1 to 100. Default: 5. An edit of
     /// the load, an image or another setting starts another run. When a run has ended, the operator deletes the
     /// entries of the oldest runs, with their traces. Runs with the settings of the current run stay in any case,
-    /// because the status counts them (`tries`). If the settings of a deleted run come back, they are measured again.
+    /// because the status counts them (`tries`). If the settings of a deleted run come back, they are measured again,
+    /// as a first try.
     #[serde(default = "default_runs_to_keep")]
     #[schemars(range(min = 1, max = 100))]
     pub runs_to_keep: i32,

@@ -116,8 +116,8 @@ impl Applier {
         let attempt = recorded.or_else(|| plan.opened().map(ResourceExt::name_any));
         for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
-            // The course of an attempt that has ended is the same at any later time.
-            let expires = !matches!(action, Action::Trace(_));
+            // The course of an attempt that has ended is the same at any later time. So are entries of old runs.
+            let expires = !matches!(action, Action::Trace(_) | Action::Forget(_));
             if expires && age.abs() > STALE_AFTER_SECONDS {
                 tracing::warn!(
                     benchmark = benchmark.name_any(),

@@ -51,11 +51,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether the plan changes nothing in the cluster.
+    /// Whether the plan changes nothing in the cluster that another pass must follow soon.
     #[must_use]
     pub fn changes_nothing(&self, current_status: Option<&FrugalityBenchmarkStatus>) -> bool {
         let actions = self.clone().actions(current_status);
-        actions.iter().all(|it| matches!(it, Action::Watch(_)))
+        let is_idle = |it: &Action| matches!(it, Action::Watch(_) | Action::Forget(_));
+        actions.iter().all(is_idle)
     }
 
     /// The entry that this plan creates.

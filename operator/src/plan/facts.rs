@@ -159,21 +159,33 @@ impl Peer {
     }
 }
 
-/// The end of the newest run that had nodes. A run that is invalid before its first attempt had no turn.
+/// The end of the newest run that had nodes.
 fn last_turn_unix_seconds(benchmark: &FrugalityBenchmark) -> Option<i64> {
     let status = benchmark.current_status()?;
     let progress = status.progress.as_ref();
     let has_attempts = progress.is_some_and(|it| it.trials_done + it.void_attempts > 0);
-    let had_nodes = has_attempts
-        || (status.measured_node.is_some() && status.verdict != Some(Verdict::Invalid));
-    let current = status.end().filter(|_| had_nodes);
-    let current = current.map(|end| end.last_transition_time.0.as_second());
-    let had_power = |past: &&PastVerdict| past.provenance.is_some();
-    let earlier = status.history.iter().filter(had_power).filter_map(|past| {
+    let current = status
+        .end()
+        .filter(|end| had_turn(has_attempts, status.verdict, Some(&end.reason)))
+        .map(|end| end.last_transition_time.0.as_second());
+    let is_turn = |past: &&PastVerdict| {
+        let verdict = Some(past.verdict);
+        had_turn(past.provenance.is_some(), verdict, past.reason.as_deref())
+    };
+    let earlier = status.history.iter().filter(is_turn).filter_map(|past| {
         let ended: Timestamp = past.ended_at.as_ref()?.parse().ok()?;
         Some(ended.as_second())
     });
     earlier.chain(current).max()
+}
+
+/// Whether a run with this end had nodes. A run without attempts had them if its preparation failed, for example the
+/// start of the database. What is missing in the cluster ends a run before its turn.
+fn had_turn(has_attempts: bool, verdict: Option<Verdict>, reason: Option<&str>) -> bool {
+    let before_turn = [Reason::CloudNativePgMissing, Reason::NamespaceNotAllowed];
+    has_attempts
+        || (verdict == Some(Verdict::Error)
+            && before_turn.iter().all(|it| Some(it.as_str()) != reason))
 }
 
 /// The right to use a node, which one benchmark holds at a time.

@@ -1,7 +1,7 @@
 //! The entries of the ledger that `spec.runsToKeep` does not keep.
 //!
-//! Runs with the settings of the current run always stay, because each of them is a try: without them, a user could
-//! repeat a run until it passes.
+//! Runs with the settings of the current run always stay, because each of them is a try, which makes the next one
+//! stricter.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -14,10 +14,13 @@ use crate::{
 };
 
 /// Most entries that one pass deletes.
-const MOST_PER_PASS: usize = 100;
+const MOST_PER_PASS: usize = 50;
 
 /// The entries to delete after the end of `run`, of the oldest run first. `keep` is the number of runs to keep, this
 /// run included. A run with an open attempt stays.
+///
+/// A run loses its last attempt first, and its preparation last. If the deletion is interrupted and the settings of
+/// the run come back, what is left is a run that was interrupted at that attempt, and it goes on there.
 #[must_use]
 pub fn surplus(run: &str, trials: &[FrugalityTrial], keep: usize) -> Vec<ForgottenEntry> {
     let mut runs: BTreeMap<&str, Vec<&FrugalityTrial>> = BTreeMap::new();
@@ -34,15 +37,18 @@ pub fn surplus(run: &str, trials: &[FrugalityTrial], keep: usize) -> Vec<Forgott
     };
     let mut others: Vec<_> = runs.into_values().collect();
     others.sort_by_key(|entries| Reverse(newest(entries)));
+    let kept = keep.saturating_sub(1).min(others.len());
     others
+        .split_off(kept)
         .into_iter()
-        .skip(keep.saturating_sub(1))
         .filter(|entries| !is_try(entries))
         .filter(|entries| entries.iter().all(|it| has_ended(it)))
-        .collect::<Vec<_>>()
-        .into_iter()
         .rev()
-        .flatten()
+        .flat_map(|mut entries| {
+            entries.sort_by_key(|it| Reverse((it.spec.block, it.spec.attempt, it.spec.position)));
+            entries
+        })
+        .filter(|entry| entry.metadata.deletion_timestamp.is_none())
         .map(|entry| ForgottenEntry {
             name: entry.name_any(),
             uid: entry.uid().unwrap_or_default(),

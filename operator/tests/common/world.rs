@@ -11,6 +11,7 @@ use frugality_operator::{
     },
     plan::{
         action::{Action, BaselineWrite, ChildObject, EventNote, LockAction, MeterWatch, Plan},
+        baseline::is_frozen_entry,
         facts::{
             ChildKind, ClusterFacts, Config, ForeignPod, Lock, NodeFacts, Observed, Peer, Session,
             addresses::{Endpoint, Endpoints},
@@ -491,7 +492,8 @@ impl World {
                 let slot = &mut self.slots[slot];
                 let is_meant = |trial: &FrugalityTrial| trial.name_any() == entry.name;
                 for trial in slot.trials.iter().filter(|trial| is_meant(trial)) {
-                    assert!(outcome_of(trial).is_some(), "{} has not ended", entry.name);
+                    let has_ended = outcome_of(trial).is_some() || is_frozen_entry(trial);
+                    assert!(has_ended, "{} has not ended", entry.name);
                 }
                 slot.trials.retain(|trial| !is_meant(trial));
                 slot.traces.retain(|trace| trace.name_any() != entry.name);

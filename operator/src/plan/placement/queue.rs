@@ -66,10 +66,12 @@ impl<'a> Queue<'a> {
         let turns = Turns::of(
             others().chain([me]),
             ahead.iter().copied().chain([me]),
-            |peer| peer.uid != me.uid && holds_any(locks, peer),
+            nodes,
         );
+        let mine = turns.position(me);
         for peer in turns.sorted(ahead) {
-            if turns.position(peer) > turns.position(me) {
+            // Without a position this benchmark wants no node, so the others need not be told apart.
+            if mine.is_some() && turns.position(peer) > mine {
                 break;
             }
             let Some(request) = &peer.request else {
@@ -179,9 +181,7 @@ pub fn waits<'a>(
     let all = || peers.iter().map(AsRef::as_ref);
     let mut reservations = of_holders(all().map(reference), locks, nodes);
     let waiting = waiting(all(), locks);
-    let turns = Turns::of(all(), waiting.iter().copied(), |peer| {
-        holds_any(locks, peer)
-    });
+    let turns = Turns::of(all(), waiting.iter().copied(), nodes);
     let mut waits = Vec::new();
     for peer in turns.sorted(waiting) {
         let Some(request) = &peer.request else {
@@ -224,12 +224,8 @@ fn of_holders<'a>(
 /// The benchmarks that hold no lock and are not at rest.
 fn waiting<'a>(peers: impl Iterator<Item = &'a Peer>, locks: &[Lock]) -> Vec<&'a Peer> {
     peers
-        .filter(|peer| !peer.rests && !holds_any(locks, peer))
+        .filter(|peer| !peer.rests && held(locks, &peer.uid).next().is_none())
         .collect()
-}
-
-fn holds_any(locks: &[Lock], peer: &Peer) -> bool {
-    held(locks, &peer.uid).next().is_some()
 }
 
 fn reference(peer: &Peer) -> BenchmarkRef<'_> {
