@@ -70,7 +70,7 @@ impl<'a> Queue<'a> {
         );
         let mine = turns.position(me);
         for peer in turns.sorted(ahead) {
-            // Without a position this benchmark wants no node, so the others need not be told apart.
+            // Without a position this benchmark wants no node, so the order of the others does not matter.
             if mine.is_some() && turns.position(peer) > mine {
                 break;
             }
