@@ -38,8 +38,10 @@ impl Api {
         thread::spawn(move || {
             for (number, stream) in listener.incoming().enumerate() {
                 let answer = &answers[number.min(answers.len() - 1)];
-                let line = answer_one(stream.unwrap(), answer);
+                let (line, stream) = request_of(stream.unwrap());
+                // Before the answer: the program may end as soon as it has it.
                 lines.lock().unwrap().push(line);
+                give(stream, answer);
             }
         });
         Self { kubeconfig, asked }
@@ -84,9 +86,8 @@ contexts:
     )
 }
 
-/// Answers one request on a separate connection. Returns the request's line without the HTTP version, and the user that it
-/// acts as.
-fn answer_one(stream: TcpStream, (status, body): &Answer) -> String {
+/// Reads the request on a connection: its line without the HTTP version, and the user that it acts as.
+fn request_of(stream: TcpStream) -> (String, TcpStream) {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -100,14 +101,17 @@ fn answer_one(stream: TcpStream, (status, body): &Answer) -> String {
         }
         header.clear();
     }
+    let line = line.trim_end().trim_end_matches(" HTTP/1.1").to_owned() + &acts_as;
+    (line, reader.into_inner())
+}
+
+fn give(mut stream: TcpStream, (status, body): &Answer) {
     let head = format!(
         "HTTP/1.1 {status} Answer\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
-    let mut stream = reader.into_inner();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(body.as_bytes()).unwrap();
-    line.trim_end().trim_end_matches(" HTTP/1.1").to_owned() + &acts_as
 }
 
 /// A failure as the API server describes it. `name` is the object that the request named.
