@@ -127,7 +127,7 @@ fn a_benchmark_has_the_same_ids_before_and_after_the_api_server_fills_it_in() {
     }
 }
 
-/// What is judged on the same trials starts no run.
+/// A change of the judgement starts no run.
 #[test]
 fn budgets_energy_deadline_suspension_and_time_to_live_change_no_id() {
     let pinned = ids(&stored(SMALLEST, &[]));

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use frugality_measure::reading::Reading;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
-use kube::{Resource, ResourceExt};
+use kube::ResourceExt;
 
 use crate::{
     api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial, PastVerdict, Reason, Verdict},
@@ -140,21 +140,31 @@ impl Peer {
     /// A readable benchmark as the others see it.
     #[must_use]
     pub fn of(benchmark: &FrugalityBenchmark) -> Self {
+        let stored = Self::unreadable(benchmark);
+        Self {
+            last_turn_unix_seconds: last_turn_unix_seconds(benchmark),
+            rests: benchmark.is_complete() || benchmark.spec.suspend || stored.rests,
+            request: Some(PlacementRequest::of(&benchmark.spec)),
+            ..stored
+        }
+    }
+
+    /// A benchmark of which only the metadata can be read. It may hold locks, but never waits for any.
+    #[must_use]
+    pub fn unreadable(stored: &impl ResourceExt) -> Self {
         Self {
             name: format!(
                 "{}/{}",
-                benchmark.namespace().unwrap_or_default(),
-                benchmark.name_any()
+                stored.namespace().unwrap_or_default(),
+                stored.name_any()
             ),
-            uid: benchmark.uid().unwrap_or_default(),
-            created_unix_seconds: benchmark
+            uid: stored.uid().unwrap_or_default(),
+            created_unix_seconds: stored
                 .creation_timestamp()
                 .map_or(0, |time| time.0.as_second()),
-            last_turn_unix_seconds: last_turn_unix_seconds(benchmark),
-            rests: benchmark.is_complete()
-                || benchmark.spec.suspend
-                || benchmark.meta().deletion_timestamp.is_some(),
-            request: Some(PlacementRequest::of(&benchmark.spec)),
+            last_turn_unix_seconds: None,
+            rests: stored.meta().deletion_timestamp.is_some(),
+            request: None,
         }
     }
 }
@@ -179,8 +189,8 @@ fn last_turn_unix_seconds(benchmark: &FrugalityBenchmark) -> Option<i64> {
     earlier.chain(current).max()
 }
 
-/// Whether a run with this end had nodes. A run without attempts had them if its preparation failed, for example the
-/// start of the database. What is missing in the cluster ends a run before its turn.
+/// Whether a run with this end had nodes. A run without attempts had nodes if its preparation failed, for example the
+/// start of the database. If CloudNativePG or a permission is missing, the run ends before its turn.
 fn had_turn(has_attempts: bool, verdict: Option<Verdict>, reason: Option<&str>) -> bool {
     let before_turn = [Reason::CloudNativePgMissing, Reason::NamespaceNotAllowed];
     has_attempts

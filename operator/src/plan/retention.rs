@@ -20,7 +20,7 @@ const MOST_PER_PASS: usize = 50;
 /// run included. A run with an open attempt stays.
 ///
 /// A run loses its last attempt first, and its preparation last. If the deletion is interrupted and the settings of
-/// the run come back, what is left is a run that was interrupted at that attempt, and it goes on there.
+/// the run come back, the run continues after its last remaining attempt.
 #[must_use]
 pub fn surplus(run: &str, trials: &[FrugalityTrial], keep: usize) -> Vec<ForgottenEntry> {
     let mut runs: BTreeMap<&str, Vec<&FrugalityTrial>> = BTreeMap::new();

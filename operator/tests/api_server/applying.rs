@@ -1,4 +1,4 @@
-//! `apply`: what is written, and what becomes of a plan if the API server refuses, is overtaken or is not heard.
+//! `apply`: the writes, and the result of a plan if the API server refuses, another writer is first, or an answer is lost.
 
 use std::time::Duration;
 
@@ -362,7 +362,7 @@ async fn a_refused_object_ends_the_creating_and_says_why() {
             (reason, reason == Reason::QuotaExceeded)
         );
         assert!(refusal.message.contains(message), "{}", refusal.message);
-        // The Service is not created without it. What is to be deleted is deleted.
+        // The Service is not created without it. The objects of the plan are deleted.
         assert_eq!(
             stage.proxy.writes(),
             ["POST deployments", "DELETE jobs/none"]

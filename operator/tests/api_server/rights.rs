@@ -1,4 +1,4 @@
-//! Who may do what, by the roles of the chart: the operator no more than it needs, no user anything with the ledger.
+//! The rights that the chart's roles give: the operator has no more than it needs, and no user may write the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 

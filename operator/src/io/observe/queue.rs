@@ -12,7 +12,7 @@ use std::{
 };
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client, Resource, ResourceExt, api::ListParams, core::DeserializeGuard};
+use kube::{Api, Client, ResourceExt, api::ListParams, core::DeserializeGuard};
 
 pub(crate) fn lock(lease: &Lease) -> Lock {
     let spec = lease.spec.as_ref();
@@ -29,25 +29,10 @@ pub(crate) fn lock(lease: &Lease) -> Lock {
     }
 }
 
-/// An unreadable benchmark has a name and may hold locks, but never waits for any.
+/// A stored benchmark, readable or not, as the others see it.
 pub(crate) fn peer(guard: &DeserializeGuard<FrugalityBenchmark>) -> Arc<Peer> {
-    if let Ok(benchmark) = &guard.0 {
-        return Arc::new(Peer::of(benchmark));
-    }
-    Arc::new(Peer {
-        name: format!(
-            "{}/{}",
-            guard.namespace().unwrap_or_default(),
-            guard.name_any()
-        ),
-        uid: guard.uid().unwrap_or_default(),
-        created_unix_seconds: guard
-            .creation_timestamp()
-            .map_or(0, |time| time.0.as_second()),
-        last_turn_unix_seconds: None,
-        rests: guard.meta().deletion_timestamp.is_some(),
-        request: None,
-    })
+    let readable = guard.0.as_ref().map(Peer::of);
+    Arc::new(readable.unwrap_or_else(|_| Peer::unreadable(guard)))
 }
 
 /// Benchmarks that hold a lock and are missing in the list. The list may be older than the lock, so the operator

@@ -1,5 +1,5 @@
-//! The order of the queue. Namespaces take turns at each node, so that a namespace with a hundred benchmarks delays a
-//! benchmark of another namespace by one run, not by a hundred.
+//! The order of the queue. Namespaces take turns at each node. A namespace with a hundred benchmarks therefore delays
+//! another namespace by one run.
 //!
 //! The benchmarks of one namespace that want the same nodes are a lane. In each round every lane has one turn. In a
 //! round, the lane goes first that has waited longest: since its last run ended, or since its oldest waiting benchmark
@@ -12,8 +12,8 @@ use crate::plan::{
     placement::{nodes, reservations::Reservations},
 };
 
-/// The turns of all waiting benchmarks, as if every run took the same time. A benchmark that can't be placed has no
-/// turn, and delays no other benchmark of its namespace.
+/// The turns of all waiting benchmarks. A benchmark that can't be placed has no turn, and delays no other benchmark of
+/// its namespace.
 #[derive(Debug)]
 pub(super) struct Turns<'a> {
     by_uid: BTreeMap<&'a str, TurnPosition<'a>>,
