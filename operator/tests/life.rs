@@ -119,6 +119,100 @@ fn assert_blocks_are_whole(world: &World, suspended_at: f64) {
     }
 }
 
+/// The run pauses between the two trials of its second block, for this time.
+fn paused_in_a_block(seconds: f64, pause: impl Fn(&mut World, f64)) -> World {
+    let mut world = World::new([two()]);
+    world.run_until("half of the second block", |world| {
+        measured(world, 0).len() == 3
+            && world.slots[0]
+                .trials
+                .iter()
+                .all(|it| outcome_of(it).is_some())
+    });
+    let paused_at = world.now;
+    pause(&mut world, paused_at + seconds);
+    world.run_to_end();
+    assert_truth(status(&world, 0));
+    if seconds > 1800.0 {
+        assert_blocks_are_whole(&world, paused_at);
+    }
+    world
+}
+
+#[test]
+fn a_block_that_pauses_for_long_is_measured_again() {
+    let operator_is_down = |world: &mut World, until: f64| {
+        world.advance_to(until);
+        world.slots[0].next_pass = until;
+    };
+    let edited_and_back = |world: &mut World, until: f64| {
+        world.edit(0, &[("/load/connections", json!(8))]);
+        world.wait();
+        world.pass(0);
+        world.edit(0, &[("/suspend", json!(true))]);
+        world.run_until("the time", |world| world.now >= until);
+        world.edit(
+            0,
+            &[
+                ("/suspend", json!(false)),
+                ("/load/connections", Value::Null),
+            ],
+        );
+    };
+    for pause in [
+        &operator_is_down as &dyn Fn(&mut World, f64),
+        &edited_and_back,
+    ] {
+        let world = paused_in_a_block(3600.0, pause);
+        let interrupted = Reason::BlockInterrupted.as_str().to_owned();
+        assert_eq!(voids(&world, 0), [(interrupted, 2)]);
+        let trial = world.slots[0]
+            .trials
+            .iter()
+            .find(|it| outcome_of(it) == Some(Outcome::Void));
+        let message = trial.unwrap().status.as_ref().unwrap().message.clone();
+        assert_eq!(
+            message.as_deref(),
+            Some(
+                "60 min passed since the trial before it in its block, and at most 30 min are allowed"
+            )
+        );
+        let notes = &status(&world, 0).notes;
+        assert!(
+            notes
+                .iter()
+                .any(|it| it.contains("paused 1× during a block")),
+            "{notes:?}"
+        );
+        let short = paused_in_a_block(1200.0, pause);
+        assert_eq!(voids(&short, 0), []);
+    }
+}
+
+/// A pause is not an attempt at the block.
+#[test]
+fn a_pause_uses_up_no_attempt() {
+    let mut world = World::new([two_with(&[("/trials/maxAttempts", json!(1))])]);
+    world.run_until("half of a block", |world| measured(world, 0).len() == 3);
+    world.advance_to(world.now + 3600.0);
+    world.run_to_end();
+    assert_truth(status(&world, 0));
+}
+
+/// A server with a long time to start may take that time between two trials.
+#[test]
+fn a_pause_may_be_longer_by_the_time_that_the_server_may_take() {
+    let mut world = World::new([two_with(&[
+        ("/candidates/0/readyWithin", json!("1h")),
+        ("/candidates/1/readyWithin", json!("1h")),
+    ])]);
+    world.run_until("half of a block", |world| measured(world, 0).len() == 3);
+    world.advance_to(world.now + 3600.0);
+    world.run_to_end();
+    assert_truth(status(&world, 0));
+    assert_eq!(voids(&world, 0), []);
+}
+
 /// Suspends at a sample of the passes of a whole run, resumes hours later, and runs to the end.
 #[test]
 fn a_run_suspended_at_any_pass_ends_with_the_true_figures() {
@@ -198,7 +292,7 @@ fn a_suspension_uses_up_no_attempt() {
     let reasons = voids(&world, 0);
     assert_eq!(reasons.len(), 3, "{reasons:?}");
     let notes = status(&world, 0).notes.concat();
-    assert!(notes.contains("suspended 3×"), "{notes}");
+    assert!(notes.contains("paused 3×"), "{notes}");
 }
 
 #[test]

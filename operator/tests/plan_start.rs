@@ -89,6 +89,7 @@ fn other_benchmark(namespace: &str) -> Arc<Peer> {
         last_turn_unix_seconds: None,
         rests: true,
         request: Some(PlacementRequest::of(&two().spec)),
+        began_on: Vec::new(),
     })
 }
 
@@ -354,6 +355,7 @@ fn an_older_benchmark_goes_first() {
                 last_turn_unix_seconds: None,
                 rests,
                 request: Some(PlacementRequest::of(&two().spec)),
+                began_on: Vec::new(),
             })];
         })
     };

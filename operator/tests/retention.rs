@@ -111,10 +111,11 @@ fn an_invalid_edit_deletes_nothing() {
     assert_eq!(kept(&world), [first].into());
 }
 
-/// The deletion stops after any number of entries, and then the edit is taken back.
+/// The deletion stops after any number of entries, and then the edit is taken back. After an hour, half a block has to be
+/// measured again.
 #[test]
 fn a_run_that_lost_some_entries_goes_on_where_it_was_cut() {
-    for deleted in [1, 5, 10] {
+    for (deleted, hours) in [(1, 0), (5, 0), (10, 0), (1, 1), (2, 1)] {
         let mut world = keeping(1);
         world.run_to_end();
         let first = run_of(&world.slots[0].benchmark);
@@ -132,10 +133,12 @@ fn a_run_that_lost_some_entries_goes_on_where_it_was_cut() {
         };
         assert_eq!(left(&world), 10 - deleted);
         let loads = world.loads.len();
+        world.advance_to(world.now + 3600.0 * f64::from(hours));
         world.edit(0, &[("/load/connections", Value::Null)]);
         ended(&mut world);
-        assert_eq!(world.loads.len(), loads + deleted);
-        assert_eq!(measured(&world, 0).len(), 10);
+        let again = if hours > 0 { deleted % 2 } else { 0 };
+        assert_eq!(world.loads.len(), loads + deleted + again);
+        assert_eq!(measured(&world, 0).len(), 10 + again);
         assert_truth(status(&world, 0));
     }
 }

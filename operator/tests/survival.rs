@@ -17,7 +17,7 @@ use frugality_operator::{
     },
     plan::{
         action::LedgerWrite,
-        facts::{ForeignPod, Observed, Unreadable},
+        facts::{ForeignPod, NodeFacts, Observed, Unreadable},
         plan,
     },
 };
@@ -327,6 +327,41 @@ fn benchmarks_that_share_an_injector_run_by_age() {
     let world = carried_out(benchmarks, 2, 1);
     let [c, b, a] = [0, 1, 2].map(|slot| span(&world, slot));
     assert!(a.1 < b.0 && b.1 < c.0);
+}
+
+/// The run that began on the removed board can continue on no other board, so it reserves none.
+#[test]
+fn a_run_whose_board_was_removed_delays_no_other_benchmark() {
+    let anywhere = |name: &str, after: f64| {
+        let mut benchmark = on("lab", name, after, "pi-1");
+        benchmark.spec.placement.measured_node_selector.clear();
+        benchmark
+    };
+    let mut world = cluster(vec![anywhere("a", 0.0)], 2, 1);
+    world.run_until("a trial", |world| !measured(world, 0).is_empty());
+    world.edit(0, &[("/suspend", true.into())]);
+    world.run_until("rest", |world| {
+        world.locks.iter().all(|it| it.holder.is_none())
+    });
+    let is_first = |it: &NodeFacts| it.name == "pi-1";
+    let removed = world.nodes.iter().position(is_first).unwrap();
+    let removed = world.nodes.remove(removed);
+    world.edit(0, &[("/suspend", false.into())]);
+    let second = cluster(vec![anywhere("b", 1.0)], 2, 1).slots.remove(0);
+    world.slots.push(second);
+    world.slots[1].next_pass = world.now;
+    world.run_until("the second run's end", |world| {
+        status(world, 1).end().is_some()
+    });
+    assert_eq!(status(&world, 1).measured_node.as_deref(), Some("pi-2"));
+    assert_eq!(
+        status(&world, 0).conditions[0].reason,
+        Reason::NodeRemoved.as_str()
+    );
+    world.nodes.push(removed);
+    world.run_to_end();
+    assert_all_ended(&world);
+    assert_eq!(status(&world, 0).measured_node.as_deref(), Some("pi-1"));
 }
 
 /// A node that injects for one run is the measured node of the next run.

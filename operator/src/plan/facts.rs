@@ -13,7 +13,10 @@ use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 use kube::ResourceExt;
 
 use crate::{
-    api::{FrugalityBaseline, FrugalityBenchmark, FrugalityTrial, PastVerdict, Reason, Verdict},
+    api::{
+        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
+        PastVerdict, Reason, Verdict,
+    },
     plan::facts::{
         addresses::{Endpoints, ServiceFacts},
         contents::Contents,
@@ -134,6 +137,9 @@ pub struct Peer {
     pub rests: bool,
     /// Where it is to run; `None` if its stored form can't be read.
     pub request: Option<PlacementRequest>,
+    /// Names of the nodes that its run began on, the injector's last. The run continues on no others. Empty if the run
+    /// has no attempt.
+    pub began_on: Vec<String>,
 }
 
 impl Peer {
@@ -145,6 +151,7 @@ impl Peer {
             last_turn_unix_seconds: last_turn_unix_seconds(benchmark),
             rests: benchmark.is_complete() || benchmark.spec.suspend || stored.rests,
             request: Some(PlacementRequest::of(&benchmark.spec)),
+            began_on: began_on(benchmark),
             ..stored
         }
     }
@@ -165,18 +172,37 @@ impl Peer {
             last_turn_unix_seconds: None,
             rests: stored.meta().deletion_timestamp.is_some(),
             request: None,
+            began_on: Vec::new(),
         }
     }
+}
+
+/// The nodes of the spec's run, if the status describes that run and the run has attempts.
+fn began_on(benchmark: &FrugalityBenchmark) -> Vec<String> {
+    let is_of_run = |it: &&FrugalityBenchmarkStatus| {
+        it.observed_generation == benchmark.metadata.generation && has_attempts(it)
+    };
+    let Some(status) = benchmark.current_status().filter(is_of_run) else {
+        return Vec::new();
+    };
+    let measured = status.measured_node.iter().flat_map(|it| it.split(", "));
+    let mut names: Vec<String> = measured.map(str::to_owned).collect();
+    names.extend(status.injector_node.clone());
+    names.dedup();
+    names
+}
+
+fn has_attempts(status: &FrugalityBenchmarkStatus) -> bool {
+    let progress = status.progress.as_ref();
+    progress.is_some_and(|it| it.trials_done + it.void_attempts > 0)
 }
 
 /// The end of the newest run that had nodes.
 fn last_turn_unix_seconds(benchmark: &FrugalityBenchmark) -> Option<i64> {
     let status = benchmark.current_status()?;
-    let progress = status.progress.as_ref();
-    let has_attempts = progress.is_some_and(|it| it.trials_done + it.void_attempts > 0);
     let current = status
         .end()
-        .filter(|end| had_turn(has_attempts, status.verdict, Some(&end.reason)))
+        .filter(|end| had_turn(has_attempts(status), status.verdict, Some(&end.reason)))
         .map(|end| end.last_transition_time.0.as_second());
     let is_turn = |past: &&PastVerdict| {
         let verdict = Some(past.verdict);

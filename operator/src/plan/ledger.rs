@@ -124,15 +124,14 @@ impl<'a> Ledger<'a> {
             .count()
     }
 
-    /// Numbers of attempts that match the filter: void attempts (without suspended ones), and measured attempts.
+    /// Numbers of attempts that match the filter: void attempts (without pauses), and measured attempts.
     #[must_use]
     pub fn void_and_measured(
         &self,
         is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
     ) -> (u64, u64) {
         let selected = || self.entries.iter().filter(|e| is_selected(&e.spec));
-        let is_void =
-            |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Void) && !is_suspended(e);
+        let is_void = |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Void) && !is_pause(e);
         let is_measured = |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Measured);
         (
             selected().filter(is_void).count() as u64,
@@ -140,21 +139,21 @@ impl<'a> Ledger<'a> {
         )
     }
 
-    /// Number of attempts that a suspension made void. They do not count for `trials.maxAttempts`, because neither
-    /// cluster nor candidate caused them.
+    /// Number of attempts that are void because the run paused during their block. They do not count for
+    /// `trials.maxAttempts`, because they show nothing about the candidate.
     #[must_use]
-    pub fn suspensions(&self) -> usize {
-        self.entries.iter().filter(|e| is_suspended(e)).count()
+    pub fn pauses(&self) -> usize {
+        self.entries.iter().filter(|e| is_pause(e)).count()
     }
 
-    /// Number of a block's void attempts, without suspended ones.
+    /// Number of a block's void attempts, without pauses.
     #[must_use]
     pub fn voids_of(&self, block: i32) -> i32 {
         let void: BTreeSet<i32> = self
             .entries
             .iter()
             .filter(|e| e.spec.block == block && outcome_of(e) == Some(Outcome::Void))
-            .filter(|e| !is_suspended(e))
+            .filter(|e| !is_pause(e))
             .map(|e| e.spec.attempt)
             .collect();
         i32::try_from(void.len()).unwrap_or(i32::MAX)
@@ -356,9 +355,10 @@ pub fn finished_at(trial: &FrugalityTrial) -> Option<Timestamp> {
     finished.parse().ok()
 }
 
-fn is_suspended(trial: &FrugalityTrial) -> bool {
+fn is_pause(trial: &FrugalityTrial) -> bool {
     let reason = trial.status.as_ref().and_then(|s| s.reason.as_deref());
-    outcome_of(trial) == Some(Outcome::Void) && reason == Some(Reason::Suspended.as_str())
+    let pauses = [Reason::Suspended, Reason::BlockInterrupted];
+    outcome_of(trial) == Some(Outcome::Void) && pauses.iter().any(|it| reason == Some(it.as_str()))
 }
 
 /// Outcome of an entry, if it has one.

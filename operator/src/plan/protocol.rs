@@ -37,6 +37,11 @@ pub fn edge_seconds(own_interval_seconds: Option<f64>) -> f64 {
         .min(LONGEST_EDGE_SECONDS)
 }
 
+/// Longest time from the end of a trial to the next load of its block, without the candidate's own `readyWithin`. A
+/// block pairs trials because slow changes, such as the room's temperature, then affect both alike. Restoring a database
+/// may take up to 15 minutes, a server's start 3 and cooling 1, so no undisturbed attempt reaches this limit.
+pub const LONGEST_BETWEEN_TRIALS_SECONDS: f64 = 1800.0;
+
 /// If pods have been forbidden for this long, the operator expects no change. A user may apply a namespace and its
 /// policies together with the benchmark.
 pub const FORBIDDEN_TIMEOUT_SECONDS: f64 = 30.0;

@@ -20,7 +20,8 @@ const MOST_PER_PASS: usize = 50;
 /// run included. A run with an open attempt stays.
 ///
 /// A run loses its last attempt first, and its preparation last. If the deletion is interrupted and the settings of
-/// the run come back, the run continues after its last remaining attempt.
+/// the run come back, the run continues after its last remaining attempt. If that was long ago, half a block is measured
+/// again.
 #[must_use]
 pub fn surplus(run: &str, trials: &[FrugalityTrial], keep: usize) -> Vec<ForgottenEntry> {
     let mut runs: BTreeMap<&str, Vec<&FrugalityTrial>> = BTreeMap::new();

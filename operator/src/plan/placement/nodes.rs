@@ -4,7 +4,7 @@ use crate::{
     api::{FrugalityTrial, LABEL_ROLE, Reason, Role},
     plan::{
         facts::{
-            NodeFacts, Observed, PodFacts,
+            NodeFacts, Observed, Peer, PodFacts,
             placement::{HOSTNAME_LABEL, Labels, PlacementRequest},
         },
         ledger::Ledger,
@@ -141,10 +141,18 @@ pub fn choose(
 /// Empty if it can't be placed.
 #[must_use]
 pub fn wanted<'a>(
-    request: &PlacementRequest,
+    peer: &Peer,
     nodes: &'a [NodeFacts],
     reservations: &Reservations<'_>,
 ) -> Vec<&'a NodeFacts> {
+    if !peer.began_on.is_empty() {
+        let by_name = |name: &String| nodes.iter().find(|node| node.name == *name);
+        let recorded: Option<Vec<_>> = peer.began_on.iter().map(by_name).collect();
+        return recorded.unwrap_or_default();
+    }
+    let Some(request) = &peer.request else {
+        return Vec::new();
+    };
     let choice = || {
         let measured = request.measured.iter();
         let mut chosen = measured

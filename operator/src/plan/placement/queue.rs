@@ -74,10 +74,7 @@ impl<'a> Queue<'a> {
             if mine.is_some() && turns.position(peer) > mine {
                 break;
             }
-            let Some(request) = &peer.request else {
-                continue;
-            };
-            for node in nodes::wanted(request, nodes, &reservations) {
+            for node in nodes::wanted(peer, nodes, &reservations) {
                 reservations.reserve(node, reference(peer));
             }
         }
@@ -184,10 +181,7 @@ pub fn waits<'a>(
     let turns = Turns::of(all(), waiting.iter().copied(), nodes);
     let mut waits = Vec::new();
     for peer in turns.sorted(waiting) {
-        let Some(request) = &peer.request else {
-            continue;
-        };
-        let wanted = nodes::wanted(request, nodes, &reservations);
+        let wanted = nodes::wanted(peer, nodes, &reservations);
         let wait = wanted.iter().find_map(|node| {
             let other = reservations.on(&node.name)?;
             Some(Wait::Turn {
@@ -287,6 +281,7 @@ mod tests {
             last_turn_unix_seconds: None,
             rests: false,
             request: Some(request),
+            began_on: Vec::new(),
         })
     }
 

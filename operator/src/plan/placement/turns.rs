@@ -83,7 +83,7 @@ impl<'a> Turns<'a> {
 fn lane<'a>(peer: &'a Peer, nodes: &'a [NodeFacts]) -> Option<Lane<'a>> {
     let namespace = peer.name.split_once('/').map_or("", |(first, _)| first);
     // Without reservations: the choice must not depend on the order that it gives.
-    let wanted = nodes::wanted(peer.request.as_ref()?, nodes, &Reservations::default());
+    let wanted = nodes::wanted(peer, nodes, &Reservations::default());
     let names: Vec<&str> = wanted.iter().map(|node| node.name.as_str()).collect();
     (!names.is_empty()).then_some((namespace, names))
 }
@@ -128,6 +128,7 @@ mod tests {
                 injector: labels("injector"),
                 allow_shared_node: false,
             }),
+            began_on: Vec::new(),
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) fn figures(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLoo
         .chain(left_out(settings, ledger))
         .chain(point_result::notes(&point_results))
         .chain(voids::note(settings, ledger))
-        .chain(suspended(ledger));
+        .chain(paused(ledger));
     let (budgets, budget_texts) = budgets(judged_evidence, judged).into_iter().unzip();
     Figures {
         deciding: evidence.first().map(|point| point.deciding),
@@ -132,11 +132,13 @@ fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
     (!ends.is_empty()).then(|| ends.join(" "))
 }
 
-/// A user who suspends because of the trials' results chooses among the results.
-fn suspended(ledger: &Ledger<'_>) -> Option<String> {
-    let count = ledger.suspensions();
+/// A user who suspends or edits because of the trials' results chooses among the results.
+fn paused(ledger: &Ledger<'_>) -> Option<String> {
+    let count = ledger.pauses();
     (count > 0).then(|| {
-        format!("The run was suspended {count}× during a block. The interrupted blocks were measured again.")
+        format!(
+            "The run paused {count}× during a block. The interrupted blocks were measured again."
+        )
     })
 }
 

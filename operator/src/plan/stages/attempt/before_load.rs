@@ -1,18 +1,20 @@
 //! An attempt before its load: new pods, and the idle baseline.
 
 use crate::{
-    api::{DatabaseFacts, FrugalityTrialStatus, Reason, Role},
+    api::{DatabaseFacts, FrugalityTrial, FrugalityTrialStatus, Reason, Role},
     plan::{
         action::ChildObject,
         facts::{
             Child, ChildKind, PodFacts,
             pods::{database_facts, image_failure},
         },
+        ledger::finished_at,
         placement::nodes,
-        protocol::{SETTLE_SECONDS, START_BAND_KELVIN},
+        protocol::{LONGEST_BETWEEN_TRIALS_SECONDS, SETTLE_SECONDS, START_BAND_KELVIN},
         settings::pods::backend_pods_of,
         stages::attempt::addresses::CLUSTER_GENERATION,
     },
+    time,
 };
 use frugality_measure::energy::Window;
 
@@ -31,6 +33,9 @@ pub(super) const POLL_SECONDS: f64 = 0.5;
 
 impl Attempt<'_> {
     pub(super) fn before_load(&self, status: FrugalityTrialStatus) -> Step {
+        if let Some(step) = self.too_late(&status) {
+            return step;
+        }
         let pods = self.pods(Role::Candidate);
         let missing = self.missing_servers(&pods);
         if status.restored.is_none()
@@ -132,6 +137,31 @@ impl Attempt<'_> {
         step.doing = "starting the load".into();
         step.create = vec![self.injector()];
         step
+    }
+
+    /// The end of an attempt whose block has paused for too long, for example because the operator was down, or because an
+    /// edit was taken back after hours. The next attempt repeats the block.
+    fn too_late(&self, status: &FrugalityTrialStatus) -> Option<Step> {
+        let spec = &self.trial.spec;
+        let is_before = |it: &&FrugalityTrial| {
+            let it = &it.spec;
+            (&it.run, it.block, it.attempt) == (&spec.run, spec.block, spec.attempt)
+                && it.position < spec.position
+        };
+        let before = self.observed.trials.iter().filter(is_before);
+        let ended = time::unix_seconds(before.filter_map(finished_at).max()?);
+        let own = self.candidate.ready_within.as_ref();
+        let own = own.and_then(|within| within.seconds().ok());
+        let pause = self.now_unix_seconds - ended;
+        let longest = LONGEST_BETWEEN_TRIALS_SECONDS + own.unwrap_or(0.0);
+        (pause > longest).then(|| {
+            let message = format!(
+                "{:.0} min passed since the trial before it in its block, and at most {:.0} min are allowed",
+                pause / 60.0,
+                longest / 60.0
+            );
+            self.void(status.clone(), Reason::BlockInterrupted, &message)
+        })
     }
 
     /// Records the state of the database before the attempt makes any object, because its candidate can change the
