@@ -123,6 +123,16 @@ def test_benchmarks_tolerate_the_measured_nodes_taint():
     assert json.loads(env["FRUGALITY_TOLERATIONS"]) == []
 
 
+def test_benchmarks_get_the_installations_priority_and_secrets():
+    env = environment(operator(*PI))
+    assert "FRUGALITY_PRIORITY_CLASS_NAME" not in env
+    assert json.loads(env["FRUGALITY_IMAGE_PULL_SECRETS"]) == []
+    given = ("benchmarks.priorityClassName=measuring", "benchmarks.imagePullSecrets[0].name=registry")
+    env = environment(operator(*PI, *(word for it in given for word in ("--set", it))))
+    assert env["FRUGALITY_PRIORITY_CLASS_NAME"] == "measuring"
+    assert json.loads(env["FRUGALITY_IMAGE_PULL_SECRETS"]) == [{"name": "registry"}]
+
+
 def test_images_carry_the_workspace_s_version_and_are_pulled_only_if_missing():
     version = re.search(
         r'^version = "(.+)"$', (REPOSITORY / "Cargo.toml").read_text(), re.MULTILINE

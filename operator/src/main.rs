@@ -22,7 +22,7 @@ use frugality_operator::{
     },
     plan::facts::{Config, PodPolicy},
 };
-use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
+use k8s_openapi::api::core::v1::{LocalObjectReference, ResourceRequirements, Toleration};
 use kube::{Api, Client, api::ListParams};
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::{
@@ -88,6 +88,12 @@ struct Run {
     /// Taints that the pods of benchmarks tolerate, as JSON.
     #[arg(long, env = "FRUGALITY_TOLERATIONS", default_value = "[]", value_parser = json::<Tolerations>)]
     tolerations: Tolerations,
+    /// PriorityClass of the pods of benchmarks. Empty: the cluster's default.
+    #[arg(long, env = "FRUGALITY_PRIORITY_CLASS_NAME", default_value = "")]
+    priority_class_name: String,
+    /// Secrets of the benchmarks' namespaces with which kubelet pulls the images of their pods, as JSON.
+    #[arg(long, env = "FRUGALITY_IMAGE_PULL_SECRETS", default_value = "[]", value_parser = json::<PullSecrets>)]
+    image_pull_secrets: PullSecrets,
     /// Namespace of the meters' pods; the operator's own if absent.
     #[arg(long, env = "FRUGALITY_METER_NAMESPACE")]
     meter_namespace: Option<String>,
@@ -131,6 +137,11 @@ fn json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(transparent)]
 struct Tolerations(Vec<Toleration>);
+
+/// As for [`Tolerations`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+struct PullSecrets(Vec<LocalObjectReference>);
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
@@ -208,6 +219,8 @@ async fn run(options: Run) -> Result<(), Failure> {
             injector_resources: options.injector_resources,
             helper_resources: options.helper_resources,
             tolerations: options.tolerations.0,
+            priority_class_name: Some(options.priority_class_name).filter(|name| !name.is_empty()),
+            image_pull_secrets: options.image_pull_secrets.0,
         },
     };
     info!(

@@ -756,8 +756,14 @@ fn every_pod_that_the_operator_adds_has_resources() {
 }
 
 #[test]
-fn every_pod_of_a_run_has_the_installations_tolerations() {
-    let benchmark = two_with(&[("/database/provider", json!("Standalone"))]);
+fn every_pod_of_a_run_has_the_installations_tolerations_priority_and_secrets() {
+    let benchmark = two_with(&[
+        ("/database/provider", json!("Standalone")),
+        (
+            "/candidates/0/imagePullSecrets",
+            json!([{ "name": "own" }, { "name": "registry" }]),
+        ),
+    ]);
     let database = benchmark.spec.database.as_ref().unwrap();
     let objects = made(&benchmark, |builder, candidate, node| {
         let mut objects = builder.servers(candidate, "trial", None, node);
@@ -775,21 +781,33 @@ fn every_pod_of_a_run_has_the_installations_tolerations() {
     });
     let mut pods = 0;
     for object in objects {
-        let taints = match &object {
+        let made = match &object {
             ChildObject::Deployment(object) => serde_json::to_value(object),
             ChildObject::Job(object) => serde_json::to_value(object),
             ChildObject::Cluster(object) => serde_json::to_value(object),
             _ => continue,
         };
-        let taints = taints.unwrap();
-        let mut places = ["/spec/template/spec", "/spec/affinity"].iter();
-        let tolerations = places.find_map(|place| taints.pointer(place)?.get("tolerations"));
-        assert_eq!(
-            tolerations,
-            Some(&json!([{ "key": "frugality.dev/role", "operator": "Exists" }])),
-            "{:?}",
-            object.name()
-        );
+        let made = made.unwrap();
+        let is_cluster = matches!(object, ChildObject::Cluster(_));
+        let pod = &made["spec"];
+        let pod = if is_cluster {
+            pod
+        } else {
+            &pod["template"]["spec"]
+        };
+        let placed = if is_cluster { &pod["affinity"] } else { pod };
+        let name = object.name();
+        let taints = json!([{ "key": "frugality.dev/role", "operator": "Exists" }]);
+        assert_eq!(placed["tolerations"], taints, "{name:?}");
+        assert_eq!(pod["priorityClassName"], "measuring", "{name:?}");
+        let secrets = match &object {
+            ChildObject::Cluster(_) => Value::Null,
+            ChildObject::Deployment(it) if it.name_any() == "trial" => {
+                json!([{ "name": "own" }, { "name": "registry" }])
+            }
+            _ => json!([{ "name": "registry" }]),
+        };
+        assert_eq!(pod["imagePullSecrets"], secrets, "{name:?}");
         pods += 1;
     }
     assert_eq!(pods, 5);

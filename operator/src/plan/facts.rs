@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use frugality_measure::reading::Reading;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
+use k8s_openapi::api::core::v1::{LocalObjectReference, ResourceRequirements, Toleration};
 use kube::ResourceExt;
 
 use crate::{
@@ -54,6 +54,11 @@ pub struct PodPolicy {
     pub helper_resources: ResourceRequirements,
     /// Taints that the pods tolerate. The operator uses a node if the pods tolerate all its taints.
     pub tolerations: Vec<Toleration>,
+    /// PriorityClass of the pods; `None`: the cluster's default.
+    pub priority_class_name: Option<String>,
+    /// Secrets of the benchmark's namespace with which kubelet pulls the images of pods, in addition to the candidate's
+    /// own. CloudNativePG's pods have none.
+    pub image_pull_secrets: Vec<LocalObjectReference>,
 }
 
 /// Everything that one pass read from the cluster.

@@ -55,11 +55,14 @@ pub(crate) fn pod_policy() -> PodPolicy {
         "injector": { "requests": { "cpu": "100m" }, "limits": { "memory": "1Gi" } },
         "helper": { "requests": { "cpu": "10m" }, "limits": { "memory": "256Mi" } },
         "taints": [{ "key": "frugality.dev/role", "operator": "Exists" }],
+        "secrets": [{ "name": "registry" }],
     });
     PodPolicy {
         injector_resources: serde_json::from_value(policy["injector"].clone()).unwrap(),
         helper_resources: serde_json::from_value(policy["helper"].clone()).unwrap(),
         tolerations: serde_json::from_value(policy["taints"].clone()).unwrap(),
+        priority_class_name: Some("measuring".into()),
+        image_pull_secrets: serde_json::from_value(policy["secrets"].clone()).unwrap(),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         action::ChildObject,
         database::provider::{DatabaseProvider, DatabaseState, Made, child},
         facts::{
-            ChildKind, ClusterFacts, Observed,
+            ChildKind, ClusterFacts, Observed, PodPolicy,
             placement::{HOSTNAME_LABEL, Labels},
         },
         objects::Builder,
@@ -17,7 +17,6 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Toleration;
 use kube::{
     api::{ApiResource, DynamicObject, ObjectMeta},
     core::GroupVersionKind,
@@ -41,13 +40,13 @@ pub fn cluster(
     database: &Database,
     image: &str,
     node_selector: &BTreeMap<String, String>,
-    tolerations: &[Toleration],
+    policy: &PodPolicy,
 ) -> DynamicObject {
     let mut storage = json!({ "size": database.storage.size });
     if let Some(class) = &database.storage.storage_class {
         storage["storageClass"] = json!(class);
     }
-    let spec = json!({
+    let mut spec = json!({
         "instances": database.instances,
         "imageName": image,
         "enablePDB": false,
@@ -55,7 +54,7 @@ pub fn cluster(
         "storage": storage,
         "postgresql": { "parameters": parameters(database) },
         "monitoring": { "disableDefaultQueries": true },
-        "affinity": { "nodeSelector": node_selector, "tolerations": tolerations },
+        "affinity": { "nodeSelector": node_selector, "tolerations": policy.tolerations },
         "resources": resources(&database.resources),
         "inheritedMetadata": { "labels": metadata.labels },
         // Deletion of the Cluster waits for these times. The data are discarded with the run.
@@ -72,6 +71,9 @@ pub fn cluster(
             ],
         } },
     });
+    if let Some(class) = &policy.priority_class_name {
+        spec["priorityClassName"] = json!(class);
+    }
     DynamicObject {
         types: Some(kube::api::TypeMeta {
             api_version: "postgresql.cnpg.io/v1".into(),
@@ -95,7 +97,7 @@ impl Builder<'_> {
             database,
             self.database_image(database),
             on,
-            &self.config.pods.tolerations,
+            &self.config.pods,
         )))
     }
 }
@@ -181,7 +183,13 @@ mod tests {
     fn made(changes: &Value) -> DynamicObject {
         let node = BTreeMap::from([(HOSTNAME_LABEL.to_owned(), "pi-1".to_owned())]);
         let image = "example.org/postgresql:15";
-        cluster(ObjectMeta::default(), &database(changes), image, &node, &[])
+        cluster(
+            ObjectMeta::default(),
+            &database(changes),
+            image,
+            &node,
+            &PodPolicy::default(),
+        )
     }
 
     #[test]

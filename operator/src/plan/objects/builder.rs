@@ -59,9 +59,11 @@ impl Builder<'_> {
 
     /// The settings that all pods share.
     pub(in crate::plan) fn pod(&self) -> PodSpec {
-        let tolerations = &self.config.pods.tolerations;
+        let policy = &self.config.pods;
         PodSpec {
-            tolerations: (!tolerations.is_empty()).then(|| tolerations.clone()),
+            tolerations: given(&policy.tolerations),
+            priority_class_name: policy.priority_class_name.clone(),
+            image_pull_secrets: given(&policy.image_pull_secrets),
             ..restricted_pod()
         }
     }
@@ -185,4 +187,9 @@ impl Builder<'_> {
             from_secret("PGPASSWORD", "password"),
         ]
     }
+}
+
+/// A list for an object's field. An empty list is left out.
+fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {
+    (!list.is_empty()).then(|| list.to_vec())
 }

@@ -198,7 +198,17 @@ impl Builder<'_> {
             ),
             ..Container::default()
         };
-        let pull_secrets = candidate.image_pull_secrets.iter();
+        let own = candidate.image_pull_secrets.iter();
+        let own = own.map(|secret| LocalObjectReference {
+            name: secret.name.clone(),
+        });
+        let mut pull_secrets: Vec<_> = own.collect();
+        for shared in &self.config.pods.image_pull_secrets {
+            // The API server merges this list by name, and refuses a name that occurs twice.
+            if !pull_secrets.contains(shared) {
+                pull_secrets.push(shared.clone());
+            }
+        }
         PodSpec {
             init_containers: is_executed.then(|| vec![self.runner()]),
             volumes: is_executed.then(|| {
@@ -209,13 +219,7 @@ impl Builder<'_> {
                 }]
             }),
             containers: vec![container],
-            image_pull_secrets: Some(
-                pull_secrets
-                    .map(|secret| LocalObjectReference {
-                        name: secret.name.clone(),
-                    })
-                    .collect(),
-            ),
+            image_pull_secrets: Some(pull_secrets),
             node_selector: Some(measured.clone()),
             termination_grace_period_seconds: Some(10),
             ..self.pod()
