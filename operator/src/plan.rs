@@ -108,17 +108,24 @@ pub fn plan(
             &plan.status,
         ));
     }
-    // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt.
+    // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt. After an edit of the
+    // budgets it is an attempt of this run, if fewer blocks now decide.
     if plan.ledger.is_none() && !observed.namespace_forbidden {
-        let is_left_open =
-            |trial: &&FrugalityTrial| trial.spec.run != run && outcome_of(trial).is_none();
+        let has_ended = plan.status.end().is_some() && observed.unreadable.is_empty();
+        let is_left_open = |trial: &&FrugalityTrial| {
+            (has_ended || trial.spec.run != run) && outcome_of(trial).is_none()
+        };
         let is_attempt = |trial: &&FrugalityTrial| !baseline::is_frozen_entry(trial);
         if let Some(trial) = observed.trials.iter().filter(is_attempt).find(is_left_open) {
             let record = ended(
                 trial.status.clone().unwrap_or_default(),
                 Outcome::Void,
                 Reason::Superseded,
-                &format!("the run ended with it, because the spec asks for run {run}"),
+                &if trial.spec.run == run {
+                    "the run ended with it, because fewer blocks decide after an edit".to_owned()
+                } else {
+                    format!("the run ended with it, because the spec asks for run {run}")
+                },
                 now_unix_seconds,
             );
             plan.events.extend(events::of_trial(trial, &record, None));

@@ -164,7 +164,7 @@ fn a_block_that_pauses_for_long_is_measured_again() {
         &edited_and_back,
     ] {
         let world = paused_in_a_block(3600.0, pause);
-        let interrupted = Reason::BlockInterrupted.as_str().to_owned();
+        let interrupted = Reason::PausedTooLong.as_str().to_owned();
         assert_eq!(voids(&world, 0), [(interrupted, 2)]);
         let trial = world.slots[0]
             .trials
@@ -189,14 +189,67 @@ fn a_block_that_pauses_for_long_is_measured_again() {
     }
 }
 
-/// A pause is not an attempt at the block.
+/// With a database, the entry gets its outcome after the restore for the next attempt.
 #[test]
-fn a_pause_uses_up_no_attempt() {
+fn the_pause_counts_from_the_load_and_not_from_the_restore() {
+    let mut world = World::new([two()]);
+    world.run_until("figures of the first half of a block", |world| {
+        let is_third = |it: &&FrugalityTrial| it.spec.block == 2 && it.spec.position == 1;
+        let third = world.slots[0].trials.iter().find(is_third);
+        let status = third.and_then(|it| it.status.as_ref());
+        status.is_some_and(|it| it.energy.is_some() && it.outcome.is_none())
+    });
+    let paused_at = world.now;
+    world.advance_to(paused_at + 3600.0);
+    world.run_to_end();
+    assert_truth(status(&world, 0));
+    let interrupted = Reason::PausedTooLong.as_str().to_owned();
+    assert_eq!(voids(&world, 0), [(interrupted, 2)]);
+    assert_blocks_are_whole(&world, paused_at);
+}
+
+/// A restore that takes an hour would otherwise repeat the block until the deadline.
+#[test]
+fn a_block_that_always_pauses_ends_the_run() {
     let mut world = World::new([two_with(&[("/trials/maxAttempts", json!(1))])]);
     world.run_until("half of a block", |world| measured(world, 0).len() == 3);
     world.advance_to(world.now + 3600.0);
     world.run_to_end();
-    assert_truth(status(&world, 0));
+    let status = status(&world, 0);
+    assert_eq!(status.verdict, Some(Verdict::Invalid));
+    let end = status.end().unwrap();
+    assert_eq!(end.reason, Reason::TooManyVoidAttempts.as_str());
+    assert!(
+        end.message.contains("at most 30 min are allowed"),
+        "{}",
+        end.message
+    );
+}
+
+/// Look 1 decides after an edit of the budgets, while a trial of a later block is open.
+#[test]
+fn an_attempt_that_is_open_at_the_end_gets_its_outcome() {
+    let budget = |joules: f64| json!([{ "candidate": "rust", "maxJoulesPerRequest": joules }]);
+    let mut world = World::new([two_with(&[
+        ("/trials/blocks", json!(10)),
+        ("/trials/looks", json!([5, 10])),
+        ("/budgets", budget(0.0125)),
+    ])]);
+    world.run_until("block 7", |world| {
+        world.slots[0].trials.iter().any(|it| it.spec.block == 7)
+    });
+    assert_eq!(status(&world, 0).verdict, None);
+    world.edit(0, &[("/budgets", budget(1.0))]);
+    world.run_to_end();
+    assert_eq!(status(&world, 0).verdict, Some(Verdict::Pass));
+    let until = world.now + 60.0;
+    world.run_until("later", |world| world.now > until);
+    assert_eq!(
+        voids(&world, 0),
+        [(Reason::Superseded.as_str().to_owned(), 7)]
+    );
+    // The verdict stays.
+    assert_eq!(status(&world, 0).verdict, Some(Verdict::Pass));
 }
 
 /// A server with a long time to start may take that time between two trials.

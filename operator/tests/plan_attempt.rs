@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::common::{
     T0,
     attempt::{
-        after, assert_measured, changed, first_server, load_over, load_over_of, measured,
-        measured_after, record, run_to,
+        after, assert_measured, assert_void, changed, first_server, load_over, load_over_of,
+        measured, measured_after, record, run_to,
     },
     injector_pod, made,
     manner::pod_in,
@@ -30,7 +30,7 @@ use frugality_operator::{
         plan,
     },
 };
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -403,7 +403,12 @@ fn a_candidate_sets_its_pull_policy_and_its_user() {
     let plain = pod(&[]);
     let container = &plain.containers[0];
     assert_eq!(container.image_pull_policy.as_deref(), Some("IfNotPresent"));
-    assert_eq!(plain.image_pull_secrets.as_deref(), Some(&[][..]));
+    // Those of the installation.
+    let names = |pod: &PodSpec| -> Vec<String> {
+        let secrets = pod.image_pull_secrets.iter().flatten();
+        secrets.map(|it| it.name.clone()).collect()
+    };
+    assert_eq!(names(&plain), ["registry"]);
     let restricted = container.security_context.as_ref().unwrap();
     assert_eq!(
         (restricted.run_as_user, restricted.run_as_group),
@@ -412,10 +417,10 @@ fn a_candidate_sets_its_pull_policy_and_its_user() {
 
     let own = json!({
         "name": "rust", "image": "example.org/rust:1", "imagePullPolicy": "Always",
-        "imagePullSecrets": [{"name": "registry"}], "runAsUser": 1000, "runAsGroup": 2000,
+        "imagePullSecrets": [{"name": "own"}], "runAsUser": 1000, "runAsGroup": 2000,
     });
     let pod = pod(&[("/candidates", json!([own]))]);
-    assert_eq!(pod.image_pull_secrets.unwrap()[0].name, "registry");
+    assert_eq!(names(&pod), ["own", "registry"]);
     let container = &pod.containers[0];
     assert_eq!(container.image_pull_policy.as_deref(), Some("Always"));
     let context = container.security_context.as_ref().unwrap();
@@ -687,6 +692,72 @@ fn the_status_says_why_pods_cannot_be_created() {
         Some(Reason::CandidateNotReady.as_str())
     );
     assert!(record(&plan).message.as_ref().unwrap().contains(timeout));
+}
+
+#[test]
+fn a_load_that_cannot_begin_soon_after_the_baseline_makes_the_attempt_void() {
+    let mut world = after("load is on");
+    world.advance_to(world.now + 600.0);
+    let at = |change: fn(&mut PodFacts)| {
+        changed(&world, |observed| {
+            let injector = pod_in(observed, Role::Injector);
+            injector.terminated.clear();
+            injector.ended = false;
+            change(injector);
+        })
+    };
+    // The injector's node was cordoned after the baseline.
+    let pending = at(|injector| injector.started_unix_seconds = None);
+    assert_void(&pending, Reason::PausedTooLong.as_str());
+    let message = record(&pending).message.as_ref().unwrap();
+    assert!(
+        message.contains("between the idle baseline and the load"),
+        "{message}"
+    );
+    let running =
+        at(|injector| injector.started_unix_seconds = Some(injector.created_unix_seconds));
+    assert_eq!(running.record(), None, "the load is on");
+}
+
+/// The report says when the load began.
+#[test]
+fn a_load_that_began_long_after_the_baseline_makes_the_attempt_void() {
+    let plan = changed(&load_over(), |observed| {
+        for trial in &mut observed.trials {
+            let status = trial.status.as_mut().unwrap();
+            let baseline = status.idle_before.as_mut().unwrap();
+            baseline.end_unix_seconds -= 600.0;
+            baseline.start_unix_seconds -= 600.0;
+        }
+        for session in observed.sessions.values_mut() {
+            let readings = Arc::make_mut(&mut session.readings);
+            let mut first = readings[0].clone();
+            first.meter_unix_seconds = first.meter_unix_seconds.map(|at| at - 700.0);
+            first.scraped_at_unix_seconds -= 700.0;
+            readings.insert(0, first);
+        }
+    });
+    assert_void(&plan, Reason::PausedTooLong.as_str());
+}
+
+/// The candidate is not to blame.
+#[test]
+fn a_server_that_does_not_start_without_its_database_makes_the_attempt_void() {
+    let mut world = after("waiting for the server to be ready");
+    world.advance_to(world.now + 200.0);
+    let outcome = |lose: bool| {
+        let plan = changed(&world, |observed| {
+            pod_in(observed, Role::Candidate).ready_since_unix_seconds = None;
+            if lose {
+                observed
+                    .pods
+                    .retain(|pod| pod.role != Role::Database.as_str());
+            }
+        });
+        record(&plan).outcome
+    };
+    assert_eq!(outcome(true), Some(Outcome::Void));
+    assert_eq!(outcome(false), Some(Outcome::Failed));
 }
 
 #[test]

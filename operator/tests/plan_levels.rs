@@ -1,11 +1,12 @@
 //! Load levels: their points, their order, and the rates that the injectors get.
 
 use crate::common::{
-    entries::{Trial, without_figures},
+    entries::{Trial, judged, without_figures},
     levels::{at_levels, highest, levelled, straight},
     made, run_of, two_with,
     world::World,
 };
+use frugality_measure::energy::Window;
 use frugality_operator::{
     api::{FrugalityBenchmark, Outcome, Reason, Verdict},
     plan::{
@@ -278,4 +279,43 @@ fn levels_begin_with_100_and_go_alone() {
         assert_eq!(parse(bad.clone()), Err(SettingsError::Levels), "{bad}");
     }
     assert!(parse(json!({"duration": "20s", "sweep": {"levels": [100, 50]}})).is_ok());
+}
+
+/// A load curve combines the levels of a round.
+#[test]
+fn a_long_pause_between_two_levels_is_noted() {
+    let benchmark = at_levels(&[100, 50], &[]);
+    let noted = |pause_seconds: f64| {
+        let mut trials = levelled(&benchmark, highest, |candidate, rate, _| {
+            straight(candidate, rate)
+        });
+        for trial in &mut trials {
+            let status = trial.status.as_mut().unwrap();
+            let mut later = f64::from(trial.spec.block) * 120.0;
+            // Between the second and the third block of the second round.
+            if trial.spec.block >= 6 {
+                later += pause_seconds;
+            }
+            status.idle_after = status.idle_before.map(|window| Window {
+                start_unix_seconds: window.start_unix_seconds + 40.0,
+                end_unix_seconds: window.end_unix_seconds + 40.0,
+            });
+            for window in [
+                &mut status.idle_before,
+                &mut status.window,
+                &mut status.idle_after,
+            ] {
+                if let Some(window) = window {
+                    window.start_unix_seconds += later;
+                    window.end_unix_seconds += later;
+                }
+            }
+        }
+        let notes = judged(&benchmark, trials).status.notes;
+        notes
+            .iter()
+            .any(|it| it.contains("two points of 1 of the rounds"))
+    };
+    assert!(noted(3600.0));
+    assert!(!noted(600.0));
 }

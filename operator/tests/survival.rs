@@ -364,6 +364,41 @@ fn a_run_whose_board_was_removed_delays_no_other_benchmark() {
     assert_eq!(status(&world, 0).measured_node.as_deref(), Some("pi-1"));
 }
 
+/// It waits for the meter instead of using up its attempts.
+#[test]
+fn a_run_whose_meter_is_gone_waits_and_delays_no_other_benchmark() {
+    let mut world = cluster(
+        vec![on("lab", "a", 0.0, "pi-1"), on("lab", "b", 1.0, "pi-1")],
+        1,
+        1,
+    );
+    world.run_until("a trial", |world| !measured(world, 0).is_empty());
+    let board = world.nodes.iter().position(|it| it.name == "pi-1").unwrap();
+    let meter = world.nodes[board].meter_ip.take();
+    let until = world.now + 600.0;
+    world.run_until("later", |world| world.now > until);
+    let end = &status(&world, 0).conditions[0];
+    assert_eq!(end.reason, Reason::MeterMissing.as_str());
+    let voids = |world: &World| status(world, 0).progress.as_ref().unwrap().void_attempts;
+    assert!(voids(&world) <= 1, "{}", voids(&world));
+    // A resumed run gets no turn.
+    world.edit(0, &[("/suspend", true.into())]);
+    world.run_until("rest", |world| {
+        world.locks.iter().all(|it| it.holder.is_none())
+    });
+    world.edit(0, &[("/suspend", false.into())]);
+    let until = world.now + 600.0;
+    world.run_until("later", |world| world.now > until);
+    assert_eq!(
+        status(&world, 0).conditions[0].reason,
+        Reason::MeterMissing.as_str()
+    );
+    assert!(world.locks.iter().all(|it| it.holder.is_none()));
+    world.nodes[board].meter_ip = meter;
+    world.run_to_end();
+    assert_all_ended(&world);
+}
+
 /// A node that injects for one run is the measured node of the next run.
 #[test]
 fn boards_that_inject_for_each_other_take_turns() {

@@ -121,8 +121,8 @@ pub enum Reason {
     PodReplaced,
     /// Void: an edit of the spec ended the run while the attempt was under way.
     Superseded,
-    /// Void: the trial before it in its block had ended too long before.
-    BlockInterrupted,
+    /// Void: too much time passed between two trials of the block, or between the idle baseline and the load.
+    PausedTooLong,
     /// Void: the cluster evicted or ended a pod of the attempt.
     PodEvicted,
     /// A node of a run that has begun is no longer in the cluster. An attempt under way is void.

@@ -143,7 +143,7 @@ pub struct Peer {
     /// Where it is to run; `None` if its stored form can't be read.
     pub request: Option<PlacementRequest>,
     /// Names of the nodes that its run began on, the injector's last. The run continues on no others. Empty if the run
-    /// has no attempt.
+    /// has no attempt, or if the benchmark rests.
     pub began_on: Vec<String>,
 }
 
@@ -152,11 +152,16 @@ impl Peer {
     #[must_use]
     pub fn of(benchmark: &FrugalityBenchmark) -> Self {
         let stored = Self::unreadable(benchmark);
+        let rests = benchmark.is_complete() || benchmark.spec.suspend || stored.rests;
         Self {
             last_turn_unix_seconds: last_turn_unix_seconds(benchmark),
-            rests: benchmark.is_complete() || benchmark.spec.suspend || stored.rests,
             request: Some(PlacementRequest::of(&benchmark.spec)),
-            began_on: began_on(benchmark),
+            began_on: if rests {
+                Vec::new()
+            } else {
+                began_on(benchmark)
+            },
+            rests,
             ..stored
         }
     }

@@ -139,21 +139,20 @@ impl<'a> Ledger<'a> {
         )
     }
 
-    /// Number of attempts that are void because the run paused during their block. They do not count for
-    /// `trials.maxAttempts`, because they show nothing about the candidate.
+    /// Number of attempts that are void because the run paused during their block.
     #[must_use]
     pub fn pauses(&self) -> usize {
         self.entries.iter().filter(|e| is_pause(e)).count()
     }
 
-    /// Number of a block's void attempts, without pauses.
+    /// Number of a block's void attempts, without suspended ones. Neither cluster nor candidate caused those.
     #[must_use]
     pub fn voids_of(&self, block: i32) -> i32 {
         let void: BTreeSet<i32> = self
             .entries
             .iter()
             .filter(|e| e.spec.block == block && outcome_of(e) == Some(Outcome::Void))
-            .filter(|e| !is_pause(e))
+            .filter(|e| !is_void_because(e, Reason::Suspended))
             .map(|e| e.spec.attempt)
             .collect();
         i32::try_from(void.len()).unwrap_or(i32::MAX)
@@ -356,9 +355,14 @@ pub fn finished_at(trial: &FrugalityTrial) -> Option<Timestamp> {
 }
 
 fn is_pause(trial: &FrugalityTrial) -> bool {
-    let reason = trial.status.as_ref().and_then(|s| s.reason.as_deref());
-    let pauses = [Reason::Suspended, Reason::BlockInterrupted];
-    outcome_of(trial) == Some(Outcome::Void) && pauses.iter().any(|it| reason == Some(it.as_str()))
+    [Reason::Suspended, Reason::PausedTooLong]
+        .iter()
+        .any(|reason| is_void_because(trial, *reason))
+}
+
+fn is_void_because(trial: &FrugalityTrial, reason: Reason) -> bool {
+    let found = trial.status.as_ref().and_then(|s| s.reason.as_deref());
+    outcome_of(trial) == Some(Outcome::Void) && found == Some(reason.as_str())
 }
 
 /// Outcome of an entry, if it has one.

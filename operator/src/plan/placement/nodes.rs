@@ -49,7 +49,7 @@ impl Nodes {
         node.map(selector).unwrap_or_default()
     }
 
-    /// Why the next attempt can't begin, if one of the nodes accepts no new pods.
+    /// Why the next attempt can't begin: a node accepts no new pods, or a measured node has no ready meter.
     #[must_use]
     pub fn closed(&self) -> Option<Misplaced> {
         let misplaced = |node: &NodeFacts, reason| Misplaced {
@@ -58,8 +58,10 @@ impl Nodes {
         };
         let mut measured = self.measured.values();
         let closed = measured.find(|node| !node.schedulable);
+        let without_meter = self.measured.values().find(|node| node.meter_ip.is_none());
         closed
             .map(|node| misplaced(node, Reason::NoMeasuredNode))
+            .or_else(|| without_meter.map(|node| meter_missing(&node.name)))
             .or_else(|| {
                 let injector = Some(&self.injector).filter(|node| !node.schedulable)?;
                 Some(misplaced(injector, Reason::NoInjectorNode))
@@ -120,7 +122,14 @@ pub fn choose(
     let mut measured = BTreeMap::new();
     for (candidate, labels) in &request.measured {
         let node = match (recorded(candidate), &database_node) {
-            (Some(trial), _) => recorded_node(observed, &trial.spec.measured_node)?,
+            (Some(trial), _) => {
+                let node = recorded_node(observed, &trial.spec.measured_node)?;
+                // A run that holds the node waits there, before its next attempt.
+                if node.meter_ip.is_none() && !holds(&node) {
+                    return Err(meter_missing(&node.name));
+                }
+                node
+            }
             (None, Some(node)) => node.clone(),
             (None, None) => measured_node(labels, &observed.nodes, holds)?.clone(),
         };
@@ -145,11 +154,32 @@ pub fn wanted<'a>(
     nodes: &'a [NodeFacts],
     reservations: &Reservations<'_>,
 ) -> Vec<&'a NodeFacts> {
-    if !peer.began_on.is_empty() {
-        let by_name = |name: &String| nodes.iter().find(|node| node.name == *name);
-        let recorded: Option<Vec<_>> = peer.began_on.iter().map(by_name).collect();
-        return recorded.unwrap_or_default();
+    if peer.began_on.is_empty() {
+        asked(peer, nodes, reservations)
+    } else {
+        continued(peer, nodes).unwrap_or_default()
     }
+}
+
+/// The nodes of a run that has begun. `None` if one of them or a meter is missing.
+fn continued<'a>(peer: &Peer, nodes: &'a [NodeFacts]) -> Option<Vec<&'a NodeFacts>> {
+    let by_name = |name: &String| nodes.iter().find(|node| node.name == *name);
+    let recorded: Vec<_> = peer.began_on.iter().map(by_name).collect::<Option<_>>()?;
+    // The injector's node is the last one, or the only one if it is shared.
+    let measured = &recorded[..recorded.len().saturating_sub(1).max(1)];
+    measured
+        .iter()
+        .all(|node| node.meter_ip.is_some())
+        .then_some(recorded)
+}
+
+/// The nodes that a benchmark would choose by its spec alone, as [`wanted`].
+#[must_use]
+pub fn asked<'a>(
+    peer: &Peer,
+    nodes: &'a [NodeFacts],
+    reservations: &Reservations<'_>,
+) -> Vec<&'a NodeFacts> {
     let Some(request) = &peer.request else {
         return Vec::new();
     };
@@ -229,12 +259,16 @@ fn measured_node<'a>(
         .into_iter()
         .filter(|node| node.meter_ip.is_some())
         .min_by_key(|node| (!holds(node), &node.name))
-        .ok_or_else(|| Misplaced {
-            reason: Reason::MeterMissing,
-            message: format!(
-                "no ready meter on any node that may be measured ({names}). Check the meter's pods: kubectl get pods -A -l app.kubernetes.io/name=frugality-meter. Only pods of its DaemonSet count; for Kepler, pods of the DaemonSet in energy.kepler.daemonSet. Check spec.placement.measuredNodeSelector and the label {LABEL_ROLE}={MEASURED} too"
-            ),
-        })
+        .ok_or_else(|| meter_missing(&names))
+}
+
+fn meter_missing(nodes: &str) -> Misplaced {
+    Misplaced {
+        reason: Reason::MeterMissing,
+        message: format!(
+            "no ready meter on any node that may be measured ({nodes}). Check the meter's pods: kubectl get pods -A -l app.kubernetes.io/name=frugality-meter. Only pods of its DaemonSet count; for Kepler, pods of the DaemonSet in energy.kepler.daemonSet. Check spec.placement.measuredNodeSelector and the label {LABEL_ROLE}={MEASURED} too"
+        ),
+    }
 }
 
 /// `measured` is never empty.

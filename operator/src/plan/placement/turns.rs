@@ -83,9 +83,14 @@ impl<'a> Turns<'a> {
 fn lane<'a>(peer: &'a Peer, nodes: &'a [NodeFacts]) -> Option<Lane<'a>> {
     let namespace = peer.name.split_once('/').map_or("", |(first, _)| first);
     // Without reservations: the choice must not depend on the order that it gives.
-    let wanted = nodes::wanted(peer, nodes, &Reservations::default());
-    let names: Vec<&str> = wanted.iter().map(|node| node.name.as_str()).collect();
-    (!names.is_empty()).then_some((namespace, names))
+    let none = Reservations::default();
+    let wanted = nodes::wanted(peer, nodes, &none);
+    // Not the nodes that a run began on: those depend on what was free then, and the benchmarks of a namespace would be
+    // in several lanes.
+    let asked = nodes::asked(peer, nodes, &none);
+    let lane = if asked.is_empty() { &wanted } else { &asked };
+    let names: Vec<&str> = lane.iter().map(|node| node.name.as_str()).collect();
+    (!wanted.is_empty()).then_some((namespace, names))
 }
 
 /// Creation time, then UID for benchmarks of the same second.
@@ -160,6 +165,27 @@ mod tests {
             peer("a4", 5),
         ];
         assert_eq!(order(&peers), "a4 a1 a2 a3");
+    }
+
+    /// The injector's node of a begun run is the one that was free then.
+    #[test]
+    fn a_run_that_has_begun_stays_in_the_lane_of_its_namespace() {
+        let begun = |uid: &str, created, nodes: [&str; 2]| Peer {
+            began_on: nodes.map(str::to_owned).into(),
+            ..peer(uid, created)
+        };
+        let peers = [
+            begun("a1", 1, ["pi-1", "pi-2"]),
+            peer("a2", 2),
+            peer("b1", 3),
+        ];
+        assert_eq!(order(&peers), "a1 b1 a2");
+        let peers = [
+            begun("a1", 1, ["gone", "injector"]),
+            peer("a2", 2),
+            peer("b1", 3),
+        ];
+        assert_eq!(order(&peers), "a2 b1");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod addresses;
 mod before_load;
 mod judging;
+mod pauses;
 mod preparing;
 mod restoring;
 mod starting;

@@ -9,6 +9,7 @@ use crate::{
     digest::hex_digest,
     plan::{
         ledger::{Ledger, Part},
+        protocol::LONGEST_BETWEEN_TRIALS_SECONDS,
         settings::{PlannedLook, Settings},
         verdict::{
             budgets::budgets,
@@ -37,7 +38,8 @@ pub(super) fn figures(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLoo
         .chain(left_out(settings, ledger))
         .chain(point_result::notes(&point_results))
         .chain(voids::note(settings, ledger))
-        .chain(paused(ledger));
+        .chain(paused(ledger))
+        .chain(paused_rounds(settings, ledger));
     let (budgets, budget_texts) = budgets(judged_evidence, judged).into_iter().unzip();
     Figures {
         deciding: evidence.first().map(|point| point.deciding),
@@ -140,6 +142,34 @@ fn paused(ledger: &Ledger<'_>) -> Option<String> {
             "The run paused {count}× during a block. The interrupted blocks were measured again."
         )
     })
+}
+
+/// Figures about several points, such as a load curve, combine the blocks of a round. Those of a round with a pause are
+/// as far apart as the trials of no block may be.
+fn paused_rounds(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
+    let of_blocks = ledger.valid();
+    let count = of_blocks
+        .chunks(settings.points.len())
+        .filter(|round| has_pause(round))
+        .count();
+    (count > 0).then(|| {
+        format!(
+            "More than half an hour passed between two points of {count} of the rounds. Figures that combine the points of a round mix times that far apart."
+        )
+    })
+}
+
+fn has_pause(round: &[Vec<&FrugalityTrial>]) -> bool {
+    let span = |block: &Vec<&FrugalityTrial>| {
+        let statuses = || block.iter().filter_map(|it| it.status.as_ref());
+        let starts = statuses().filter_map(|it| Some(it.idle_before?.start_unix_seconds));
+        let ends = statuses().filter_map(|it| Some(it.idle_after?.end_unix_seconds));
+        starts.reduce(f64::min).zip(ends.reduce(f64::max))
+    };
+    let spans: Vec<(f64, f64)> = round.iter().filter_map(span).collect();
+    spans
+        .windows(2)
+        .any(|pair| pair[1].0 - pair[0].1 > LONGEST_BETWEEN_TRIALS_SECONDS)
 }
 
 fn digest(trials: &[&FrugalityTrial]) -> String {

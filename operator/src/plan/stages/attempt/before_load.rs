@@ -1,22 +1,22 @@
 //! An attempt before its load: new pods, and the idle baseline.
 
 use crate::{
-    api::{DatabaseFacts, FrugalityTrial, FrugalityTrialStatus, Reason, Role},
+    api::{DatabaseFacts, FrugalityTrialStatus, Reason, Role},
     plan::{
         action::ChildObject,
         facts::{
             Child, ChildKind, PodFacts,
             pods::{database_facts, image_failure},
         },
-        ledger::finished_at,
         placement::nodes,
-        protocol::{LONGEST_BETWEEN_TRIALS_SECONDS, SETTLE_SECONDS, START_BAND_KELVIN},
+        protocol::{SETTLE_SECONDS, START_BAND_KELVIN},
         settings::pods::backend_pods_of,
         stages::attempt::addresses::CLUSTER_GENERATION,
     },
     time,
 };
 use frugality_measure::energy::Window;
+use kube::ResourceExt;
 
 use super::{
     starting,
@@ -33,7 +33,7 @@ pub(super) const POLL_SECONDS: f64 = 0.5;
 
 impl Attempt<'_> {
     pub(super) fn before_load(&self, status: FrugalityTrialStatus) -> Step {
-        if let Some(step) = self.too_late(&status) {
+        if let Some(step) = self.after_long_pause(&status) {
             return step;
         }
         let pods = self.pods(Role::Candidate);
@@ -137,31 +137,6 @@ impl Attempt<'_> {
         step.doing = "starting the load".into();
         step.create = vec![self.injector()];
         step
-    }
-
-    /// The end of an attempt whose block has paused for too long, for example because the operator was down, or because an
-    /// edit was taken back after hours. The next attempt repeats the block.
-    fn too_late(&self, status: &FrugalityTrialStatus) -> Option<Step> {
-        let spec = &self.trial.spec;
-        let is_before = |it: &&FrugalityTrial| {
-            let it = &it.spec;
-            (&it.run, it.block, it.attempt) == (&spec.run, spec.block, spec.attempt)
-                && it.position < spec.position
-        };
-        let before = self.observed.trials.iter().filter(is_before);
-        let ended = time::unix_seconds(before.filter_map(finished_at).max()?);
-        let own = self.candidate.ready_within.as_ref();
-        let own = own.and_then(|within| within.seconds().ok());
-        let pause = self.now_unix_seconds - ended;
-        let longest = LONGEST_BETWEEN_TRIALS_SECONDS + own.unwrap_or(0.0);
-        (pause > longest).then(|| {
-            let message = format!(
-                "{:.0} min passed since the trial before it in its block, and at most {:.0} min are allowed",
-                pause / 60.0,
-                longest / 60.0
-            );
-            self.void(status.clone(), Reason::BlockInterrupted, &message)
-        })
     }
 
     /// Records the state of the database before the attempt makes any object, because its candidate can change the
@@ -279,7 +254,10 @@ impl Attempt<'_> {
         pods: &[PodFacts],
     ) -> Step {
         if let Some(crash) = starting::crash(pods, self.candidate) {
-            return self.fail(status, Reason::CandidateCrashed, &crash);
+            return match self.database_lost() {
+                Some(lost) => self.void(status, Reason::PodReplaced, &format!("{lost}; {crash}")),
+                None => self.fail(status, Reason::CandidateCrashed, &crash),
+            };
         }
         let refused = self.pods_refused(ChildKind::Deployment);
         if let Some(step) = refused.and_then(|it| self.after_refusal(&status, it, age_seconds)) {
@@ -313,11 +291,27 @@ impl Attempt<'_> {
         } else {
             backend_pods_of(self.candidate, self.point.replicas)
         };
+        if let Some(lost) = self.database_lost() {
+            return self.void(status, Reason::PodReplaced, &format!("{lost}; {message}"));
+        }
         if refused.is_none() && i32::try_from(pods.len()) != Ok(expected) {
             // The candidate does not cause a missing pod, so it must not fail.
             return self.void(status, Reason::PodReplaced, &message);
         }
         self.fail(status, Reason::CandidateNotReady, &message)
+    }
+
+    /// Why the candidate can't be blamed if it does not start: its database is not the one that was restored for this
+    /// attempt.
+    fn database_lost(&self) -> Option<String> {
+        self.builder.benchmark.spec.database.as_ref()?;
+        let opened = time::unix_seconds(self.trial.creation_timestamp()?.0);
+        let pods = self.pods(Role::Database);
+        let is_kept = |pod: &PodFacts| {
+            pod.ready_since_unix_seconds.is_some() && pod.created_unix_seconds <= opened
+        };
+        (pods.is_empty() || !pods.iter().all(is_kept))
+            .then(|| "the database was lost while the server started".to_owned())
     }
 
     /// Servers and addresses of the candidate to create now. The server that gets the load comes after all backends

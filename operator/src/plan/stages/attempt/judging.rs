@@ -62,6 +62,11 @@ impl Attempt<'_> {
             Ok(windows) => windows,
             Err(void) => return self.void(status, void.reason(), &void.to_string()),
         };
+        let first = windows.warm_up.unwrap_or(windows.measured);
+        if let Some(step) = self.after_old_baseline(&status, idle_before, first.start_unix_seconds)
+        {
+            return step;
+        }
         let last = self.session().and_then(last_reading).unwrap_or_default();
         let remaining = windows.idle_after.end_unix_seconds - last;
         if remaining > 0.0 && self.silent_seconds() < READING_TIMEOUT_SECONDS {

@@ -2,7 +2,7 @@
 
 use frugality_measure::{energy::Window, fortio::Amount};
 
-use super::step::{Attempt, Step, first_reading, uids};
+use super::step::{Attempt, Step, first_reading, last_reading, uids};
 use crate::{
     api::{FrugalityTrialStatus, Reason, Role},
     plan::{
@@ -84,7 +84,12 @@ impl Attempt<'_> {
                 Reason::InjectorDeleted,
                 "the injector's pod ended without a result",
             ),
-            None => self.await_injector(status, job, "load is on"),
+            None => {
+                let is_waiting = pod.started_unix_seconds.is_none();
+                let now = self.session().and_then(last_reading).filter(|_| is_waiting);
+                now.and_then(|now| self.after_old_baseline(&status, idle_before, now))
+                    .unwrap_or_else(|| self.await_injector(status, job, "load is on"))
+            }
             Some(end) => self.after_load(status, idle_before, pod, end),
         }
     }
