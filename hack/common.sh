@@ -199,9 +199,9 @@ meter_program() {
   use_linker "$target" "$compiler"
   # Some compilers replace functions by checked ones that only glibc has.
   export "CC_${target//-/_}=$compiler" "CFLAGS_${target//-/_}=-U_FORTIFY_SOURCE"
-  RUSTFLAGS=$flags cargo build --profile meter --locked --package frugality-meter --target "$target" --target-dir target/static
+  RUSTFLAGS=$flags cargo build --profile small --locked --package frugality-meter --target "$target" --target-dir target/static
   # shellcheck disable=SC2034 # read by the scripts that source this one
-  STATIC=target/static/$target/meter
+  STATIC=target/static/$target/small
 }
 
 # with_crates ARCHITECTURE FOLDER PROGRAM...: copies Rust programs to build/ARCHITECTURE, with the list of their crates.
