@@ -9,6 +9,7 @@
 //! Active energy that no pod used belongs to the system. At any time Σ pods + ended pods + system = active.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
@@ -26,8 +27,8 @@ pub struct Observation {
     pub node_cpu_nanoseconds: u64,
     /// The kernel's count of the node's processors, if it can be read.
     pub processors: Option<ProcessorTimes>,
-    /// Every pod that has a cgroup, by UID.
-    pub pods: BTreeMap<String, PodObservation>,
+    /// Every pod that has a cgroup, by UID. A meter observes the same pods ten times per second, so their UIDs are shared.
+    pub pods: BTreeMap<Arc<str>, PodObservation>,
 }
 
 /// Time that the node's processors worked since the machine started, for any user.
@@ -148,7 +149,7 @@ pub struct Accounts {
     /// Absent until there are two observations.
     pub rates: Option<Rates>,
     /// The pods that exist, by UID.
-    pub pods: BTreeMap<String, PodAccount>,
+    pub pods: BTreeMap<Arc<str>, PodAccount>,
 }
 
 impl Accounts {
@@ -165,7 +166,7 @@ impl Accounts {
                     cpu_nanoseconds: pod.cpu_nanoseconds,
                     working_set_bytes: pod.working_set_bytes,
                 };
-                (uid.clone(), account)
+                (Arc::clone(uid), account)
             })
             .collect();
         Self {
@@ -210,20 +211,19 @@ impl Accounts {
         let active = energy * usage_ratio;
         let idle = energy - active;
 
-        let used: BTreeMap<&str, u64> = now
+        let used: Vec<u64> = now
             .pods
             .iter()
-            .map(|(uid, pod)| (uid.as_str(), self.pod_delta(uid, pod)))
+            .map(|(uid, pod)| self.pod_delta(uid, pod))
             .collect();
-        let pods_cpu: u64 = used.values().sum();
+        let pods_cpu: u64 = used.iter().sum();
         // Pods are read microseconds after the node, and the root of a v2 tree counts in ticks. Together the
         // pods can therefore seem to have used more than the node. They then share all of its energy.
         let whole = (now.node_cpu_nanoseconds - self.latest.node_cpu_nanoseconds).max(pods_cpu);
 
-        let mut pods = BTreeMap::new();
+        let mut pods = Vec::with_capacity(used.len());
         let mut pods_joules = 0.0;
-        for (uid, pod) in &now.pods {
-            let cpu = used[uid.as_str()];
+        for ((uid, pod), cpu) in now.pods.iter().zip(used) {
             let share = if whole == 0 {
                 0.0
             } else {
@@ -237,11 +237,11 @@ impl Accounts {
                 cpu_nanoseconds: before.map_or(0, |account| account.cpu_nanoseconds) + cpu,
                 working_set_bytes: pod.working_set_bytes,
             };
-            pods.insert(uid.clone(), account);
+            pods.push((Arc::clone(uid), account));
         }
         // The pods that remain in the old accounts have ended.
         self.node.ended_pods_joules += self.pods.values().map(|pod| pod.joules).sum::<f64>();
-        self.pods = pods;
+        self.pods = pods.into_iter().collect();
 
         self.node.total_joules += energy;
         self.node.active_joules += active;

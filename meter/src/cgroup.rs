@@ -6,6 +6,7 @@ mod layout;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::counters::{CpuCounter, MemoryFiles};
@@ -115,7 +116,7 @@ impl CgroupReader {
                         cpu_nanoseconds,
                         working_set_bytes: pod.working_set_bytes,
                     };
-                    seen.push((pod.cgroup.uid.clone(), observation));
+                    seen.push((Arc::clone(&pod.cgroup.uid), observation));
                 }
                 Err(error) if error.is_gone() => all_there = false,
                 Err(error) => return Err(error),

@@ -301,7 +301,7 @@ fn pods(page: &mut Page<'_>, published: &Published, accounts: &Accounts) {
         accounts.pods.iter().map(|(uid, pod)| {
             let name = published.names.get(uid).unwrap_or(&nameless);
             let labels = [
-                ("pod_id", uid.as_str()),
+                ("pod_id", &**uid),
                 ("pod_name", name.name.as_str()),
                 ("pod_namespace", name.namespace.as_str()),
             ];

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Namespace and name of a pod.
@@ -45,12 +46,12 @@ impl PodNames {
     /// later.
     pub(crate) fn keep<'a>(
         &mut self,
-        live: impl ExactSizeIterator<Item = &'a String> + Clone,
+        live: impl ExactSizeIterator<Item = &'a Arc<str>> + Clone,
         now: Duration,
     ) {
         let known = live
             .clone()
-            .filter(|uid| self.known.contains_key(*uid))
+            .filter(|uid| self.known.contains_key(&***uid))
             .count();
         if known < live.len()
             && self
@@ -61,8 +62,8 @@ impl PodNames {
             self.look();
         }
         if self.known.len() > known {
-            let live: HashSet<&String> = live.collect();
-            self.known.retain(|uid, _| live.contains(uid));
+            let live: HashSet<&str> = live.map(AsRef::as_ref).collect();
+            self.known.retain(|uid, _| live.contains(uid.as_str()));
         }
     }
 
@@ -107,11 +108,11 @@ mod tests {
         let logs = tempfile::tempdir().unwrap();
         let mut names = PodNames::new(logs.path().to_owned());
         let (echo, etcd) = (
-            String::from("bed27566-8352-495a-8672-08132c7957e6"),
-            String::from("0b5c2e4f"),
+            Arc::from("bed27566-8352-495a-8672-08132c7957e6"),
+            Arc::from("0b5c2e4f"),
         );
         let mut now = Duration::ZERO;
-        let mut keep = |names: &mut PodNames, uid: &String| {
+        let mut keep = |names: &mut PodNames, uid: &Arc<str>| {
             now += LOOK_INTERVAL;
             names.keep([uid].into_iter(), now);
         };

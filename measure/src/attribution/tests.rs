@@ -21,7 +21,7 @@ fn observation(at_milliseconds: u64, node_cpu: u64, pods: &[(&str, u64, u64)]) -
                     cpu_nanoseconds,
                     working_set_bytes: None,
                 };
-                (uid.to_owned(), pod)
+                (uid.into(), pod)
             })
             .collect(),
     }

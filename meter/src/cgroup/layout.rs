@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::CgroupError;
@@ -96,7 +97,7 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodCgroup {
     /// The pod's UID, as the API writes it.
-    pub(crate) uid: String,
+    pub(crate) uid: Arc<str>,
     /// Path from the node's cgroup. It is the same in every hierarchy.
     pub(crate) path: PathBuf,
     /// Inode of the directory. A pod's cgroup that is created again has another inode.
@@ -215,11 +216,11 @@ fn is_qos_class(name: &str) -> bool {
 }
 
 /// The UID in the name of a pod's cgroup.
-fn pod_uid(name: &str) -> Option<String> {
-    let uid = match name.strip_suffix(".slice") {
+fn pod_uid(name: &str) -> Option<Arc<str>> {
+    let uid: Arc<str> = match name.strip_suffix(".slice") {
         // systemd takes `-` for a level, so kubelet writes `_` instead.
-        Some(slice) => slice.rsplit_once("-pod")?.1.replace('_', "-"),
-        None => name.strip_prefix("pod")?.to_owned(),
+        Some(slice) => slice.rsplit_once("-pod")?.1.replace('_', "-").into(),
+        None => name.strip_prefix("pod")?.into(),
     };
     (!uid.is_empty()).then_some(uid)
 }

@@ -119,7 +119,7 @@ fn node_and_pods_are_found_with_their_cpu_time_and_memory(
     let seen: Vec<_> = observation
         .pods
         .iter()
-        .map(|(uid, pod)| (uid.as_str(), pod.cpu_nanoseconds, pod.working_set_bytes))
+        .map(|(uid, pod)| (uid.as_ref(), pod.cpu_nanoseconds, pod.working_set_bytes))
         .collect();
     let mut expected: Vec<_> = pods
         .iter()

@@ -182,7 +182,7 @@ impl<'a> World<'a> {
                 cpu_nanoseconds: nanoseconds(cpu),
                 working_set_bytes: Some(12_000_000),
             };
-            (pod.uid.clone(), observation)
+            (pod.uid.as_str().into(), observation)
         });
         Observation {
             unix_seconds: unix_seconds(reading_clock(self.case, self.read_at)),
@@ -211,7 +211,7 @@ impl<'a> World<'a> {
             self.other_node_joules,
         );
         for (_, pod) in self.living() {
-            if let Some(account) = self.accounts.pods.get(&pod.uid) {
+            if let Some(account) = self.accounts.pods.get(pod.uid.as_str()) {
                 page.pod(pod, account.joules, account.watts, "running");
             }
         }
@@ -264,7 +264,7 @@ impl<'a> World<'a> {
                 ("pod_name", pod.name.as_str()),
                 ("pod_namespace", pod.namespace),
             ];
-            if let Some(account) = self.accounts.pods.get(&pod.uid) {
+            if let Some(account) = self.accounts.pods.get(pod.uid.as_str()) {
                 let cpu = seconds(account.cpu_nanoseconds);
                 page.line("frugality_pod_cpu_seconds_total", &labels, cpu);
             }

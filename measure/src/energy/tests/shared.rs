@@ -86,7 +86,7 @@ fn observation(step: u32, used: &[f64; 4]) -> Observation {
                     cpu_nanoseconds: nanoseconds(*seconds),
                     working_set_bytes: None,
                 };
-                (uid.to_owned(), pod)
+                (uid.into(), pod)
             })
             .collect(),
     }
