@@ -79,6 +79,19 @@ GATES = (
         ),
     ),
     Gate(
+        "Helm with hooks",
+        (
+            ("test_a_hook_holds_the_release_until_the_verdict_and_helm_applies_it_on_pass",),
+            ("test_a_hook_holds_the_release_until_the_verdict_and_helm_applies_it_on_pass",),
+            (
+                "test_a_hook_stops_a_release_on_fail_and_helm_prints_the_reason",
+                "test_a_retry_of_a_stopped_release_measures_nothing_again",
+            ),
+            ("test_a_hook_stops_a_release_on_inconclusive",),
+            ("test_a_hook_refuses_a_verdict_about_another_image",),
+        ),
+    ),
+    Gate(
         "Helm",
         (
             "returns after it",

@@ -1,22 +1,30 @@
-"""Helm 4 waits for the verdict of a benchmark in a chart, and fails with its message. It also tests the installation.
+"""Helm 4 and the verdict of a benchmark in a chart. Helm also tests the installation.
 
-Not part of the default suite: ``make gitops``. Helm installs the release beside its benchmark, so it holds nothing back. With
-``--rollback-on-failure`` it returns to the revision before.
+Not part of the default suite: ``make gitops``. If the benchmark is an ordinary template, Helm waits for it and fails with its
+message. It installs the release beside the benchmark, so it holds nothing back, and returns to the revision before with
+``--rollback-on-failure``. If the benchmark is a hook, as in ``gitops/helm``, Helm holds the release back.
 """
 
+import json
 import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
 
 import box
+from benchmarks import FORTIO
 from conftest import watched
 from evidence import say
-from gitops import GENEROUS, KUBECONFIG, TIGHT, Shop, app, benchmark, empty, program, write
+
+from gitops import GENEROUS, GITOPS, JUDGED_SECONDS, KUBECONFIG, TIGHT, Shop, app, benchmark, empty, program, write
 from kube import OPERATOR_NAMESPACE, Object, get
 
 NAMESPACE = "e2e-gitops"
+HOOKED = "e2e-gitops-hook"
 CHART = box.ARTIFACTS / "chart"
+# So that a benchmark ends with Inconclusive, because this is too little for a verdict.
+ONE_BLOCK = {"blocks": 1, "idleBaseline": "5s", "maxAttempts": 10}
 
 
 class Helm:
@@ -36,9 +44,52 @@ class Helm:
         return self.run(*release, "--wait", *flags)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [*box.in_network_of(box.INJECTOR_NODE), program("helm-4"), *arguments]
-        environment = {"KUBECONFIG": str(KUBECONFIG), "HOME": str(CHART), "PATH": "/usr/bin:/bin"}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
+        process = start(*arguments)
+        output, error = process.communicate(timeout=1200)
+        return subprocess.CompletedProcess(arguments, process.returncode, output, error)
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    """Starts helm in the network of the injector's node, from which it reaches the API server."""
+    command = [*box.in_network_of(box.INJECTOR_NODE), program("helm-4"), *arguments]
+    environment = {"KUBECONFIG": str(KUBECONFIG), "HOME": str(CHART), "PATH": "/usr/bin:/bin"}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+class Hooked:
+    """The chart of ``gitops/helm`` with an app, and with a benchmark of the tests."""
+
+    def __init__(self) -> None:
+        self.shop = Shop(HOOKED)
+
+    def upgrade(self, version: str, gate: Object, image: str = FORTIO) -> subprocess.Popen[str]:
+        """Starts the installation of a version whose gate accepts this image."""
+        chart = empty(CHART)
+        for name in ("Chart.yaml", "templates/energy-gate.yaml"):
+            (chart / name).parent.mkdir(exist_ok=True)
+            text = (GITOPS / "helm" / name).read_text()
+            # The box has no registry, so its images have no digests.
+            (chart / name).write_text(text.replace("--timeout=8h", "--allow-tag"))
+        write(chart / "values.yaml", {"image": image})
+        spec = json.dumps(gate["spec"])
+        text = (GITOPS / "helm/templates/benchmark.yaml").read_text()
+        begin, rest = text.split('{{- define "energy-gate.spec" }}\n')
+        rest = rest.partition("\n{{- end }}\n")[2]
+        definition = f'{{{{- define "energy-gate.spec" }}}}\n{spec}\n{{{{- end }}}}\n'
+        (chart / "templates/benchmark.yaml").write_text(begin + definition + rest)
+        write(chart / "templates/app.yaml", app(HOOKED, version))
+        return start("upgrade", "--install", "shop", str(chart), "--namespace", HOOKED, "--wait", "--timeout=15m")
+
+    def fails(self, version: str, gate: Object, image: str = FORTIO) -> str:
+        """What Helm prints about a release that does not pass. The release before stays."""
+        upgrade = self.upgrade(version, gate, image)
+        output, error = upgrade.communicate(timeout=1200)
+        say(output + error)
+        assert upgrade.returncode != 0, output
+        # Not a refusal of the API server.
+        assert "nergy gate" in output + error
+        assert self.shop.version() == "1"
+        return output + error
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +121,50 @@ def test_helm_fails_on_inconclusive(helm: Helm) -> None:
     assert done.returncode != 0
     assert "Undecided for server" in done.stderr
     assert helm.shop.version() == "1"
+
+
+@pytest.fixture(scope="module")
+def hooked(request: pytest.FixtureRequest) -> Iterator[Hooked]:
+    with watched([HOOKED], request):
+        yield Hooked()
+
+
+def test_a_hook_holds_the_release_until_the_verdict_and_helm_applies_it_on_pass(hooked: Hooked) -> None:
+    upgrade = hooked.upgrade("1", benchmark(HOOKED, GENEROUS))
+    hooked.shop.until_measuring()
+    while upgrade.poll() is None and "verdict" not in hooked.shop.status():
+        assert hooked.shop.version() is None, "the release was not held"
+        time.sleep(2)
+    output, error = upgrade.communicate(timeout=120)
+    assert upgrade.returncode == 0, output + error
+    assert hooked.shop.status()["verdict"] == "Pass"
+    assert hooked.shop.version() == "1"
+    assert hooked.shop.deployed_after_the_verdict()
+
+
+def test_a_hook_stops_a_release_on_fail_and_helm_prints_the_reason(hooked: Hooked) -> None:
+    assert "Budget exceeded for server" in hooked.fails("2", benchmark(HOOKED, TIGHT))
+
+
+def test_a_retry_of_a_stopped_release_measures_nothing_again(hooked: Hooked) -> None:
+    uid = get("fb", "shop-energy", "-n", HOOKED)["metadata"]["uid"]
+    began = time.monotonic()
+    assert "Budget exceeded for server" in hooked.fails("2", benchmark(HOOKED, TIGHT))
+    assert time.monotonic() - began < JUDGED_SECONDS
+    assert get("fb", "shop-energy", "-n", HOOKED)["metadata"]["uid"] == uid
+
+
+def test_a_hook_stops_a_release_on_inconclusive(hooked: Hooked) -> None:
+    short = benchmark(HOOKED, GENEROUS)
+    short["spec"]["trials"] = ONE_BLOCK
+    # Budgets need five blocks.
+    del short["spec"]["budgets"]
+    assert "TooFewBlocks" in hooked.fails("2", short)
+
+
+def test_a_hook_refuses_a_verdict_about_another_image(hooked: Hooked) -> None:
+    other = f"{FORTIO}-other"
+    assert other in hooked.fails("2", benchmark(HOOKED, GENEROUS), image=other)
 
 
 def test_helm_tests_the_installation_and_shows_each_check(helm: Helm) -> None:

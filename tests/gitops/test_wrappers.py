@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from conftest import GITOPS, IMAGE, Environment
+from conftest import GITOPS, IMAGE, ROOT, Environment
 
 Fail = Callable[[], None]
 USAGE, PASS, FAIL, OTHER_IMAGE = 2, 0, 10, 16
@@ -180,3 +180,9 @@ def test_the_job_of_argo_rollouts_passes_and_fails(environment: Environment, fai
     assert in_container(container, placeholder, values, environment) == PASS
     fail()
     assert in_container(container, placeholder, values, environment) == FAIL
+
+
+def test_the_guide_includes_a_file_of_gitlab_that_exists() -> None:
+    guide = (ROOT / "docs/gitops.md").read_text()
+    (file,) = re.findall(r"^    file: (\S+\.yml)$", guide, re.MULTILINE)
+    assert (ROOT / file).is_file()
