@@ -300,15 +300,14 @@ fn a_long_pause_between_two_levels_is_noted() {
                 start_unix_seconds: window.start_unix_seconds + 40.0,
                 end_unix_seconds: window.end_unix_seconds + 40.0,
             });
-            for window in [
+            let windows = [
                 &mut status.idle_before,
                 &mut status.window,
                 &mut status.idle_after,
-            ] {
-                if let Some(window) = window {
-                    window.start_unix_seconds += later;
-                    window.end_unix_seconds += later;
-                }
+            ];
+            for window in windows.into_iter().flatten() {
+                window.start_unix_seconds += later;
+                window.end_unix_seconds += later;
             }
         }
         let notes = judged(&benchmark, trials).status.notes;
