@@ -108,8 +108,8 @@ pub fn plan(
             &plan.status,
         ));
     }
-    // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt. After an edit of the
-    // budgets it is an attempt of this run, if fewer blocks now decide.
+    // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt. It is an attempt of this
+    // run if the edit starts no other run, for example if fewer blocks decide with other budgets.
     if plan.ledger.is_none() && !observed.namespace_forbidden {
         let has_ended = plan.status.end().is_some() && observed.unreadable.is_empty();
         let is_left_open = |trial: &&FrugalityTrial| {
@@ -122,7 +122,7 @@ pub fn plan(
                 Outcome::Void,
                 Reason::Superseded,
                 &if trial.spec.run == run {
-                    "the run ended with it, because fewer blocks decide after an edit".to_owned()
+                    "the run ended with it, because of an edit of the spec".to_owned()
                 } else {
                     format!("the run ended with it, because the spec asks for run {run}")
                 },

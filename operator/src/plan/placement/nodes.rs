@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Value of [`LABEL_ROLE`] on a node that may be measured.
 const MEASURED: &str = "measured";
 
+/// What to do about a node without a ready meter.
+const CHECK_METERS: &str = "Check the meter's pods: kubectl get pods -A -l app.kubernetes.io/name=frugality-meter. Only pods of its DaemonSet count; for Kepler, pods of the DaemonSet in energy.kepler.daemonSet.";
+
 /// The nodes of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
@@ -58,10 +61,10 @@ impl Nodes {
         };
         let mut measured = self.measured.values();
         let closed = measured.find(|node| !node.schedulable);
-        let without_meter = self.measured.values().find(|node| node.meter_ip.is_none());
+        let unmetered = self.measured.values().find(|node| node.meter_ip.is_none());
         closed
             .map(|node| misplaced(node, Reason::NoMeasuredNode))
-            .or_else(|| without_meter.map(|node| meter_missing(&node.name)))
+            .or_else(|| unmetered.map(without_meter))
             .or_else(|| {
                 let injector = Some(&self.injector).filter(|node| !node.schedulable)?;
                 Some(misplaced(injector, Reason::NoInjectorNode))
@@ -126,7 +129,7 @@ pub fn choose(
                 let node = recorded_node(observed, &trial.spec.measured_node)?;
                 // A run that holds the node waits there, before its next attempt.
                 if node.meter_ip.is_none() && !holds(&node) {
-                    return Err(meter_missing(&node.name));
+                    return Err(without_meter(&node));
                 }
                 node
             }
@@ -259,14 +262,21 @@ fn measured_node<'a>(
         .into_iter()
         .filter(|node| node.meter_ip.is_some())
         .min_by_key(|node| (!holds(node), &node.name))
-        .ok_or_else(|| meter_missing(&names))
+        .ok_or_else(|| Misplaced {
+            reason: Reason::MeterMissing,
+            message: format!(
+                "no ready meter on any node that may be measured ({names}). {CHECK_METERS} Check spec.placement.measuredNodeSelector and the label {LABEL_ROLE}={MEASURED} too"
+            ),
+        })
 }
 
-fn meter_missing(nodes: &str) -> Misplaced {
+/// Why a run that has begun on this node can't continue there.
+fn without_meter(node: &NodeFacts) -> Misplaced {
     Misplaced {
         reason: Reason::MeterMissing,
         message: format!(
-            "no ready meter on any node that may be measured ({nodes}). Check the meter's pods: kubectl get pods -A -l app.kubernetes.io/name=frugality-meter. Only pods of its DaemonSet count; for Kepler, pods of the DaemonSet in energy.kepler.daemonSet. Check spec.placement.measuredNodeSelector and the label {LABEL_ROLE}={MEASURED} too"
+            "node {}, which the run began on, has no ready meter. {CHECK_METERS}",
+            node.name
         ),
     }
 }

@@ -25,8 +25,16 @@ impl Attempt<'_> {
         let before = self.observed.trials.iter().filter(is_before);
         let pause = self.seconds_since(before.max_by_key(|it| it.spec.position)?)?;
         let own = self.candidate.ready_within.as_ref();
-        let own = own.and_then(|within| within.seconds().ok());
-        let longest = LONGEST_BETWEEN_TRIALS_SECONDS + own.unwrap_or(0.0);
+        let own = own.and_then(|within| within.seconds().ok()).unwrap_or(0.0);
+        // A server with backends starts after they are ready.
+        let starts = if self.candidate.backends.is_empty() {
+            1.0
+        } else {
+            2.0
+        };
+        // The last pass before the load is at the end of the baseline.
+        let baseline = self.builder.settings.idle_seconds;
+        let longest = LONGEST_BETWEEN_TRIALS_SECONDS + starts * own + baseline;
         (pause > longest).then(|| {
             let message = format!(
                 "{:.0} min passed since the trial before it in its block, and at most {:.0} min are allowed",
