@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 import box
 import waiting
@@ -35,7 +36,8 @@ from kube import Object, get, kubectl
 NAMESPACE = "e2e-gitops"
 ARGO_CD = "argocd"
 REDIS, REPOSITORY, METRICS, REPOSITORY_METRICS = 28310, 28311, 28312, 28313
-HEALTH = "resource_customizations/frugality.dev/FrugalityBenchmark/health.lua"
+CUSTOMIZATION = GITOPS / "argo-cd/resource_customizations/frugality.dev/FrugalityBenchmark"
+CASES = yaml.safe_load((CUSTOMIZATION / "health_test.yaml").read_text())["tests"]
 GIT = box.ARTIFACTS / "argo-cd"
 # Argo CD finds a commit, compares and syncs.
 SYNC_SECONDS = 120
@@ -49,7 +51,7 @@ def settings() -> list[Object]:
         metadata = {"name": name, "namespace": ARGO_CD, "labels": labels | {"app.kubernetes.io/name": name}}
         return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data}
 
-    script = (GITOPS / "argo-cd" / HEALTH).read_text()
+    script = (CUSTOMIZATION / "health.lua").read_text()
     key = base64.b64encode(b"a key that signs nothing here").decode()
     everything = [{"group": "*", "kind": "*"}]
     project = {
@@ -145,6 +147,18 @@ def unsigned_commits() -> Path:
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)
     return script.parent
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda it: Path(it["inputPath"]).stem)
+def test_argo_cd_s_own_interpreter_gives_the_health(case: Object) -> None:
+    """With the command by which Argo CD's users test a script. It needs no cluster."""
+    (config,) = [it for it in settings() if it["metadata"]["name"] == "argocd-cm"]
+    write(GIT / "argocd-cm.json", config)
+    command = [program("argocd"), "admin", "settings", "resource-overrides", "health"]
+    command += [str(CUSTOMIZATION / case["inputPath"]), "--argocd-cm-path", str(GIT / "argocd-cm.json")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    expected = case["healthStatus"]
+    assert f"STATUS: {expected['status']}\nMESSAGE: {expected['message']}\n" in done.stdout, done.stdout
 
 
 @pytest.fixture(scope="module")
