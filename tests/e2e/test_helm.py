@@ -13,11 +13,24 @@ from collections.abc import Iterator
 import pytest
 
 import box
+import waiting
 from benchmarks import FORTIO
 from conftest import watched
 from evidence import say
-
-from gitops import GENEROUS, GITOPS, JUDGED_SECONDS, KUBECONFIG, TIGHT, Shop, app, benchmark, empty, program, write
+from gitops import (
+    GENEROUS,
+    GITOPS,
+    JUDGED_SECONDS,
+    KUBECONFIG,
+    MEASURED_SECONDS,
+    TIGHT,
+    Shop,
+    app,
+    benchmark,
+    empty,
+    program,
+    write,
+)
 from kube import OPERATOR_NAMESPACE, Object, get
 
 NAMESPACE = "e2e-gitops"
@@ -132,9 +145,14 @@ def hooked(request: pytest.FixtureRequest) -> Iterator[Hooked]:
 def test_a_hook_holds_the_release_until_the_verdict_and_helm_applies_it_on_pass(hooked: Hooked) -> None:
     upgrade = hooked.upgrade("1", benchmark(HOOKED, GENEROUS))
     hooked.shop.until_measuring()
-    while upgrade.poll() is None and "verdict" not in hooked.shop.status():
+
+    def has_verdict() -> bool:
+        if "verdict" in hooked.shop.status() or upgrade.poll() is not None:
+            return True
         assert hooked.shop.version() is None, "the release was not held"
-        time.sleep(2)
+        return False
+
+    waiting.until(has_verdict, MEASURED_SECONDS, "a verdict", every=2)
     output, error = upgrade.communicate(timeout=120)
     assert upgrade.returncode == 0, output + error
     assert hooked.shop.status()["verdict"] == "Pass"
