@@ -149,7 +149,7 @@ fn paused(ledger: &Ledger<'_>) -> Option<String> {
 fn paused_rounds(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
     let of_blocks = ledger.valid();
     let count = of_blocks
-        .chunks(settings.points.len())
+        .chunks(settings.points.len().max(1))
         .filter(|round| has_pause(round))
         .count();
     (count > 0).then(|| {

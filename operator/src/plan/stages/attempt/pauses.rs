@@ -35,14 +35,12 @@ impl Attempt<'_> {
         // The last pass before the load is at the end of the baseline.
         let baseline = self.builder.settings.idle_seconds;
         let longest = LONGEST_BETWEEN_TRIALS_SECONDS + starts * own + baseline;
-        (pause > longest).then(|| {
-            let message = format!(
-                "{:.0} min passed since the trial before it in its block, and at most {:.0} min are allowed",
-                pause / 60.0,
-                longest / 60.0
-            );
-            self.void(status.clone(), Reason::PausedTooLong, &message)
-        })
+        self.void_beyond(
+            longest,
+            pause,
+            "since the trial before it in its block",
+            status,
+        )
     }
 
     /// Time since the end of another trial. With a database, its entry gets its outcome after the restore, which may wait
@@ -68,11 +66,26 @@ impl Attempt<'_> {
     ) -> Option<Step> {
         let pause = load_unix_seconds - idle_before.end_unix_seconds;
         let longest = LONGEST_FROM_BASELINE_TO_LOAD_SECONDS;
-        (pause > longest).then(|| {
+        self.void_beyond(
+            longest,
+            pause,
+            "between the idle baseline and the load",
+            status,
+        )
+    }
+
+    fn void_beyond(
+        &self,
+        longest_seconds: f64,
+        pause_seconds: f64,
+        place: &str,
+        status: &FrugalityTrialStatus,
+    ) -> Option<Step> {
+        (pause_seconds > longest_seconds).then(|| {
             let message = format!(
-                "{:.0} min passed between the idle baseline and the load, and at most {:.0} min are allowed",
-                pause / 60.0,
-                longest / 60.0
+                "{:.0} min passed {place}, and at most {:.0} min are allowed",
+                pause_seconds / 60.0,
+                longest_seconds / 60.0
             );
             self.void(status.clone(), Reason::PausedTooLong, &message)
         })
