@@ -151,9 +151,9 @@ pub fn plan(
 /// Runs the stages in their order.
 fn stages(context: &Context<'_>, settings: &Settings) -> Stage<Plan> {
     judge::is_undecided(context, settings)?;
+    preflight::is_namespace_allowed(context)?;
     rest::is_not_suspended(context, settings)?;
     judge::is_in_time(context, settings)?;
-    preflight::is_namespace_allowed(context)?;
     let nodes = place::nodes(context, settings)?;
     freeze::has_anchor(context, &nodes)?;
     preflight::is_passed(context, settings, &nodes)?;

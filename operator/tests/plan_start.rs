@@ -250,6 +250,31 @@ fn a_namespace_that_is_not_allowed_is_an_error_after_a_minute_and_begins_once_it
 }
 
 #[test]
+fn a_run_that_loses_its_rights_waits_without_a_write() {
+    let mut world = World::new([two()]);
+    world.run_until("a load", |world| !world.loads.is_empty());
+    // Without the stop, the deadline would end the run.
+    for age_seconds in [60.0, 7.0 * 3600.0] {
+        let plan = planned(&world, age_seconds, |it| it.namespace_forbidden = true);
+        assert_eq!(reason_of(&plan), Reason::NamespaceNotAllowed.as_str());
+        assert_eq!(plan.status.verdict, None);
+        let writes = [
+            plan.ledger.is_some(),
+            !plan.locks.is_empty(),
+            !plan.create.is_empty(),
+            !plan.delete.is_empty(),
+        ];
+        assert_eq!(writes, [false; 4]);
+        let message = &plan.status.conditions[0].message;
+        assert!(message.contains("benchmarkNamespaces"), "{message}");
+    }
+    world.slots[0].benchmark.spec.suspend = true;
+    let suspended = planned(&world, 60.0, |it| it.namespace_forbidden = true);
+    assert_eq!(reason_of(&suspended), Reason::NamespaceNotAllowed.as_str());
+    assert!(suspended.ledger.is_none());
+}
+
+#[test]
 fn the_injector_needs_a_separate_node_unless_it_may_share() {
     let one_node = |observed: &mut Observed| observed.nodes.retain(|node| node.name == "pi-1");
     let world = preflight(two(), Some(Provenance::Metered));

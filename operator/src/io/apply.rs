@@ -69,6 +69,20 @@ pub enum ApplyError {
     Password(#[source] getrandom::Error),
 }
 
+impl ApplyError {
+    /// Whether the API server forbids the action. The operator may have lost its rights in the namespace.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Api {
+                source: kube::Error::Api(status),
+                ..
+            } => status.code == 403,
+            Self::Api { .. } | Self::Password(_) => false,
+        }
+    }
+}
+
 /// Result of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Applied {

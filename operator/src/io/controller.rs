@@ -19,7 +19,7 @@ use kube::{
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    api::FrugalityBenchmark,
+    api::{FrugalityBenchmark, Reason},
     io::{
         apply::{Applied, Applier, ApplyError},
         calls::{Caller, Signals},
@@ -125,7 +125,8 @@ impl PassContext {
         benchmark: &FrugalityBenchmark,
         peers: Vec<Arc<Peer>>,
     ) -> Result<Action, PassError> {
-        let refused = self.memory.refusal(benchmark);
+        let remembered = self.memory.of(benchmark);
+        let in_doubt = remembered.rights_in_doubt;
         let nodes_version = self.memory.nodes_version();
         let seen = unix_seconds(Timestamp::now());
         let mut observed = Box::pin(observe(
@@ -134,10 +135,13 @@ impl PassContext {
             &self.reader,
             benchmark,
             peers,
-            refused,
-            self.memory.waiting_since(benchmark),
+            remembered,
         ))
         .await?;
+        if in_doubt {
+            let has_rights = !observed.namespace_forbidden;
+            self.memory.end_doubt(benchmark, has_rights);
+        }
         // Under load, the probe's request would be measured.
         if !observed.is_under_load() {
             let seen_by_cluster = seen - observed.operator_ahead_seconds;
@@ -157,7 +161,16 @@ impl PassContext {
         let changes_locks = !plan.locks.is_empty();
         let ended = AttemptLabels::of(&plan);
         let status = plan.status.clone();
-        let applied = self.applier.apply(benchmark, plan, seen).await?;
+        let applied = self.applier.apply(benchmark, plan, seen).await;
+        let is_forbidden = match &applied {
+            Ok(Applied::Refused(refusal)) => refusal.reason == Reason::ChildRefused,
+            Ok(_) => false,
+            Err(error) => error.is_forbidden(),
+        };
+        if is_forbidden {
+            self.memory.doubt_rights(benchmark);
+        }
+        let applied = applied?;
         if changes_locks {
             self.signals.locks_changed.notify_one();
         }

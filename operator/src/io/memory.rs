@@ -10,7 +10,10 @@ use kube::ResourceExt;
 
 use crate::{
     api::FrugalityBenchmark,
-    io::resting::{IdlePass, Resting},
+    io::{
+        observe::Remembered,
+        resting::{IdlePass, Resting},
+    },
     plan::{
         action::{Plan, Wait},
         facts::{NodeFacts, Refusal},
@@ -32,6 +35,8 @@ struct Contents {
     failures: HashMap<String, u32>,
     refusals: HashMap<String, (String, Refusal)>,
     reasons: HashMap<String, (String, f64)>,
+    /// Benchmarks in whose namespace the operator may have lost its rights.
+    in_doubt: HashSet<String>,
     resting: Resting,
     /// The nodes at the last look. Empty if no benchmark depended on them.
     nodes: Vec<NodeFacts>,
@@ -41,11 +46,38 @@ struct Contents {
 
 /// The passes over one benchmark.
 impl Memory {
-    /// The refusal in this run. An edited spec starts another run, without the refusal.
-    pub(crate) fn refusal(&self, benchmark: &FrugalityBenchmark) -> Option<Refusal> {
+    /// What the memory holds about a benchmark.
+    pub(crate) fn of(&self, benchmark: &FrugalityBenchmark) -> Remembered {
+        let uid = benchmark.uid().unwrap_or_default();
         let contents = self.contents();
-        let (run, refusal) = contents.refusals.get(&benchmark.uid()?)?;
-        (*run == run_id(benchmark)).then(|| refusal.clone())
+        let refusal = contents.refusals.get(&uid);
+        Remembered {
+            refused: refusal
+                .filter(|(run, _)| *run == run_id(benchmark))
+                .map(|(_, refusal)| refusal.clone()),
+            waiting_since: contents.reasons.get(&uid).cloned(),
+            rights_in_doubt: contents.in_doubt.contains(&uid),
+        }
+    }
+
+    /// Stores that the API server has forbidden an action.
+    pub(crate) fn doubt_rights(&self, benchmark: &FrugalityBenchmark) {
+        if let Some(uid) = benchmark.uid() {
+            self.contents().in_doubt.insert(uid);
+        }
+    }
+
+    /// Stores the API server's answer to whether the operator has its rights. Without them, every action is refused, so a
+    /// refusal says nothing about the object.
+    pub(crate) fn end_doubt(&self, benchmark: &FrugalityBenchmark, has_rights: bool) {
+        if let Some(uid) = benchmark.uid() {
+            let mut contents = self.contents();
+            if has_rights {
+                contents.in_doubt.remove(&uid);
+            } else {
+                contents.refusals.remove(&uid);
+            }
+        }
     }
 
     /// Stores a refusal in this run.
@@ -159,6 +191,7 @@ impl Memory {
         contents.failures.retain(|uid, _| uids.contains(uid));
         contents.refusals.retain(|uid, _| uids.contains(uid));
         contents.reasons.retain(|uid, _| uids.contains(uid));
+        contents.in_doubt.retain(|uid| uids.contains(uid));
         contents.resting.keep(uids);
     }
 

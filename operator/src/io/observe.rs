@@ -29,7 +29,7 @@ use crate::{
     },
     plan::{
         database::cloud_native_pg,
-        facts::{Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer, Refusal},
+        facts::{Child, ChildKind, ForeignPod, Lock, NodeFacts, Observed, Peer},
     },
     time::{ahead_seconds, http_date, unix_seconds},
 };
@@ -46,7 +46,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, ResourceExt, api::ListParams, client::Body, core::DeserializeGuard};
 
 pub(crate) use self::queue::{lock, peer};
-pub use self::reading::{ObserveError, Places};
+pub use self::reading::{ObserveError, Places, Remembered};
 
 /// Reads a benchmark, readable or not. `None` if it does not exist.
 ///
@@ -76,8 +76,7 @@ pub async fn observe(
     reader: &Reader,
     benchmark: &FrugalityBenchmark,
     mut peers: Vec<Arc<Peer>>,
-    refused: Option<Refusal>,
-    waiting_since: Option<(String, f64)>,
+    remembered: Remembered,
 ) -> Result<Observed, ObserveError> {
     let namespace = benchmark.namespace().unwrap_or_default();
     let uid = benchmark.uid().unwrap_or_default();
@@ -133,6 +132,13 @@ pub async fn observe(
         .map(|pod| foreign_pod(pod, &nodes))
         .collect();
     peers.extend(unlisted_owners(client, &foreign_pods, &peers).await?);
+    let Remembered {
+        refused,
+        waiting_since,
+        rights_in_doubt,
+    } = remembered;
+    let namespace_forbidden =
+        is_forbidden(client, benchmark, &entries.trials, rights_in_doubt).await?;
     Ok(Observed {
         peers,
         locks,
@@ -149,12 +155,13 @@ pub async fn observe(
         children,
         endpoints,
         cloud_native_pg_installed,
-        namespace_forbidden: is_forbidden(client, benchmark, &entries.trials).await?,
+        namespace_forbidden,
         trials: entries.trials,
         baselines,
         unreadable: entries.unreadable,
         sessions: reader.sessions(&uid),
-        refused,
+        // Without rights every write is refused, so a refusal says nothing about the object.
+        refused: refused.filter(|_| !namespace_forbidden),
         waiting_since,
     })
 }

@@ -33,6 +33,7 @@ use super::{
     cluster::{LATER_FIELD, create},
     kubelet::{Kubelet, SEEDED_ROWS},
     proxy::{Fault, Proxy},
+    rights::may,
     server::User,
     stage::{Stage, until},
 };
@@ -629,15 +630,40 @@ async fn a_suspended_benchmark_is_written_once_and_left_alone() {
     assert_eq!(stage.proxy.writes(), [""; 0]);
 }
 
+/// Takes the operator's rights in the namespace away. Returns what gives them back.
+async fn without_rights(stage: &Stage) -> RoleBinding {
+    let bindings = stage.api::<RoleBinding>();
+    let binding = bindings.get("frugality-operator-runs").await.unwrap();
+    let delete = DeleteParams::default();
+    bindings.delete(&binding.name_any(), &delete).await.unwrap();
+    until("the rights are gone", || async {
+        let create = "create frugalitytrials.frugality.dev";
+        !may(create, Some(&stage.namespace)).await
+    })
+    .await;
+    RoleBinding {
+        metadata: ObjectMeta {
+            name: binding.metadata.name.clone(),
+            ..ObjectMeta::default()
+        },
+        ..binding
+    }
+}
+
+async fn give_back(stage: &Stage, rights: &RoleBinding) {
+    let bindings = stage.api::<RoleBinding>();
+    bindings
+        .create(&PostParams::default(), rights)
+        .await
+        .unwrap();
+}
+
 /// Where the chart gives no rights, the operator says so and tries no write. Once it has them, the run begins.
 #[tokio::test]
 async fn a_run_waits_for_rights_in_its_namespace_and_begins_with_them() {
     let stage = Stage::new().await;
     let _kubelet = Kubelet::start(&stage);
-    let bindings = stage.api::<RoleBinding>();
-    let binding = bindings.get("frugality-operator-runs").await.unwrap();
-    let delete = DeleteParams::default();
-    bindings.delete(&binding.name_any(), &delete).await.unwrap();
+    let rights = without_rights(&stage).await;
     stage.benchmark("b", &[]).await;
     let _operator = Operator::start(&stage);
     let waiting = stage.reason("b", Reason::NamespaceNotAllowed).await;
@@ -645,14 +671,36 @@ async fn a_run_waits_for_rights_in_its_namespace_and_begins_with_them() {
     let message = waiting.status.unwrap().columns.unwrap().message.unwrap();
     assert!(message.contains(&stage.namespace), "{message}");
     assert!(message.contains("benchmarkNamespaces"), "{message}");
-    let unbound = RoleBinding {
-        metadata: ObjectMeta {
-            name: binding.metadata.name.clone(),
-            ..ObjectMeta::default()
-        },
-        ..binding
-    };
-    let params = PostParams::default();
-    bindings.create(&params, &unbound).await.unwrap();
+    give_back(&stage, &rights).await;
     is_loaded(&stage).await;
+}
+
+/// The status of a benchmark is written with a right in every namespace, so the operator can still say what it lacks.
+#[tokio::test]
+async fn a_run_that_loses_its_rights_says_so_and_continues_with_them() {
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    let _kubelet = Kubelet::start(&stage);
+    let _operator = Operator::start(&stage);
+    is_loaded(&stage).await;
+    let rights = without_rights(&stage).await;
+    // The void attempt can't be recorded.
+    stage.edit("b", json!({ "suspend": true })).await;
+    let stopped = stage.reason("b", Reason::NamespaceNotAllowed).await;
+    assert_eq!(condition_of(&stopped, condition::COMPLETE), "False");
+    let message = stopped.status.unwrap().columns.unwrap().message.unwrap();
+    assert!(message.contains("delete the benchmark"), "{message}");
+    stage.outcomes(&[None]).await;
+    // It asks for its rights, and tries no write.
+    stage.proxy.forget();
+    until("another question", || async {
+        let reviews = "/selfsubjectaccessreviews";
+        !stage.proxy.asked(&Method::POST, reviews).is_empty()
+    })
+    .await;
+    let trials = format!("/frugalitytrials/{}", first(&benchmark));
+    assert!(stage.proxy.asked(&Method::PATCH, &trials).is_empty());
+    give_back(&stage, &rights).await;
+    stage.outcomes(&[Some(Outcome::Void)]).await;
+    stage.is_empty().await;
+    stage.reason("b", Reason::Suspended).await;
 }

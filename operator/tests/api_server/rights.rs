@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Whether the operator may do this, such as `create pods/exec`; in every namespace, if none is given.
-async fn may(what: &str, namespace: Option<&str>) -> bool {
+pub(crate) async fn may(what: &str, namespace: Option<&str>) -> bool {
     let (verb, target) = what.split_once(' ').unwrap();
     let (target, name) = target
         .split_once(':')

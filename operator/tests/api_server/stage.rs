@@ -16,7 +16,7 @@ use frugality_operator::{
         apply::{Applied, Applier, ApplyError},
         known::KnownBenchmark,
         moments::Moments,
-        observe::{ObserveError, Places, observe},
+        observe::{ObserveError, Places, Remembered, observe},
         reader::Reader,
     },
     plan::{
@@ -282,8 +282,7 @@ impl Stage {
             &self.reader,
             benchmark,
             peers,
-            None,
-            None,
+            Remembered::default(),
         ))
         .await
     }

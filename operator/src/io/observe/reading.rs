@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Toleration;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
 
-use crate::time::unix_seconds;
+use crate::{plan::facts::Refusal, time::unix_seconds};
 
 /// Places of the operator's and the meters' objects, and tolerations of the pods.
 #[derive(Clone, Debug)]
@@ -19,6 +19,17 @@ pub struct Places {
     pub meter_daemon_sets: Vec<String>,
     /// Taints that the pods of benchmarks tolerate.
     pub tolerations: Vec<Toleration>,
+}
+
+/// What earlier passes have left in memory about a benchmark.
+#[derive(Clone, Debug, Default)]
+pub struct Remembered {
+    /// The refusal in this run. An edited spec starts another run, without the refusal.
+    pub refused: Option<Refusal>,
+    /// The last plan's reason, and the time since which the plans have given it, in Unix seconds.
+    pub waiting_since: Option<(String, f64)>,
+    /// Whether the operator may have lost its rights in the namespace during the run.
+    pub rights_in_doubt: bool,
 }
 
 /// The operator could not read from the API server.

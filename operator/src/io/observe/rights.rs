@@ -10,18 +10,19 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::{Api, Client, ResourceExt, api::PostParams};
 
-/// Whether the operator has no right to run this benchmark in its namespace. It does not ask for a run that has begun
-/// or is suspended, because the question would be one more request in each pass.
+/// Whether the operator has no right to run this benchmark in its namespace. For a run that has begun or is suspended, it
+/// asks only if the rights are `in_doubt`, because the question would be one more request in each pass.
 pub(super) async fn is_forbidden(
     client: &Client,
     benchmark: &FrugalityBenchmark,
     trials: &[FrugalityTrial],
+    in_doubt: bool,
 ) -> Result<bool, ObserveError> {
     let run = run_id(benchmark);
     // With spec.baseline, the run's ID is that of the expanded spec, and its first entry has the frozen releases.
     let has_begun =
         frozen(benchmark, trials).is_some() || trials.iter().any(|trial| trial.spec.run == run);
-    if benchmark.spec.suspend || has_begun {
+    if !in_doubt && (benchmark.spec.suspend || has_begun) {
         return Ok(false);
     }
     let namespace = benchmark.namespace().unwrap_or_default();

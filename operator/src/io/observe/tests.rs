@@ -194,7 +194,14 @@ async fn a_lock_is_free_only_if_its_holder_is_gone_and_the_api_servers_clock_cou
     });
     let benchmark: FrugalityBenchmark = serde_json::from_value(benchmark).unwrap();
     let reader = Reader::new(0).unwrap();
-    let seen = observe(&client, &places, &reader, &benchmark, vec![], None, None);
+    let seen = observe(
+        &client,
+        &places,
+        &reader,
+        &benchmark,
+        vec![],
+        Remembered::default(),
+    );
     let seen = Box::pin(seen).await;
     server.abort();
     let seen = seen.unwrap();

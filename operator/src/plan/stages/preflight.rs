@@ -19,12 +19,27 @@ use crate::{
     },
 };
 
-/// Stops a run in a namespace where the operator must not run benchmarks.
+/// Interval between questions for the rights of a run that has lost them, in seconds.
+const FORBIDDEN_REQUEUE_SECONDS: f64 = 10.0;
+
+/// Stops a run in a namespace where the operator must not run benchmarks. A run that has lost its rights keeps its nodes,
+/// because the operator can't delete its pods.
 pub(in crate::plan) fn is_namespace_allowed(context: &Context<'_>) -> Stage<()> {
-    if context.ledger.is_begun() || !context.observed.namespace_forbidden {
+    if !context.observed.namespace_forbidden {
         return Continue(());
     }
     let namespace = context.benchmark.namespace().unwrap_or_default();
+    if context.ledger.is_begun() {
+        let message = format!(
+            "the operator has lost its rights in the namespace {namespace}, so it can neither continue nor end this run; add {namespace} to benchmarkNamespaces of the chart, and the run continues by itself, or delete the benchmark to free its nodes"
+        );
+        return Break(context.running(
+            None,
+            Reason::NamespaceNotAllowed,
+            &message,
+            FORBIDDEN_REQUEUE_SECONDS,
+        ));
+    }
     let message = format!(
         "the operator has no right to run benchmarks in the namespace {namespace}; add {namespace} to benchmarkNamespaces of the chart, and the run begins by itself"
     );
