@@ -7,6 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::*;
+use crate::power::in_url;
 use crate::power::simulation::{
     IDLE_WATTS, SimulationOutcome, TICK, Truth, WATTS_PER_CPU, run, surroundings,
 };
