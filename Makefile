@@ -1,6 +1,6 @@
 # `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters gitops release-test articles accuracy fuzz report-picture coverage mutants supply-chain compat scale lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters network gitops release-test articles accuracy fuzz report-picture coverage mutants supply-chain compat scale lab generate images up down clean
 
 help: ## list the targets: at once
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,9 @@ adversary: ## try to falsify a figure or a verdict, in the cluster in a box: a q
 
 meters: ## run one benchmark with a power model, a plug and Kepler, in the cluster in a box: a quarter of an hour
 	hack/test meters
+
+network: ## run benchmarks under NetworkPolicies that kube-router enforces, in the cluster in a box: ten minutes, and five to build it
+	hack/test network
 
 gitops: ## test the gates with Flux, Argo CD, Argo Rollouts, Flagger and Helm 4, in the cluster in a box: 45 minutes, and ten minutes to build them
 	hack/test gitops

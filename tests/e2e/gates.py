@@ -52,7 +52,10 @@ GATES = (
     Gate(
         "Argo Rollouts",
         (
-            ("test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass",),
+            (
+                "test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass",
+                "test_rollouts_does_not_accept_a_verdict_of_an_older_generation",
+            ),
             (
                 "test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass",
                 "test_rollouts_promotes_the_release_once_the_budget_is_met",
@@ -89,6 +92,16 @@ GATES = (
             ),
             ("test_a_hook_stops_a_release_on_inconclusive",),
             ("test_a_hook_refuses_a_verdict_about_another_image",),
+        ),
+    ),
+    Gate(
+        "GitHub, GitLab, Tekton",
+        (
+            ("test_the_pipelines_wait_for_the_verdict",),
+            ("test_the_pipelines_continue_on_pass",),
+            ("test_the_pipelines_stop_on_fail",),
+            ("test_the_pipelines_stop_on_inconclusive",),
+            ("test_the_pipelines_refuse_a_verdict_about_another_image",),
         ),
     ),
     Gate(

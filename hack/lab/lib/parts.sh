@@ -21,6 +21,7 @@ declare -A PART_MODULE=(
   [registry]=github.com/distribution/distribution/v3
   [actionlint]=github.com/rhysd/actionlint
   [flagger]=github.com/fluxcd/flagger
+  [kube-router]=github.com/cloudnativelabs/kube-router/v2
 )
 declare -A PART_WITHOUT=(
   [kubernetes]="Nothing works without it."
@@ -40,6 +41,7 @@ declare -A PART_WITHOUT=(
   [registry]="Without it the box works, but make release-test has no registry to push to."
   [actionlint]="Without it the box works, but make lint cannot check the workflows."
   [flagger]="Without it the box works, but make gitops cannot test the gate with it."
+  [kube-router]="Without it the box works, but make network cannot enforce NetworkPolicies."
 )
 # Binary: its part; and its Go package.
 declare -A BINARY_PART=(
@@ -50,7 +52,7 @@ declare -A BINARY_PART=(
   [kube-apiserver-1.29]=kubernetes-1.29 [kube-apiserver-1.37]=kubernetes-1.37
   [vale]=vale
   [kustomize-controller]=kustomize-controller [rollouts-controller]=argo-rollouts [argocd]=argo-cd
-  [helm-4]=helm-4 [flagger]=flagger
+  [helm-4]=helm-4 [flagger]=flagger [kube-router]=kube-router
   [registry]=registry [actionlint]=actionlint
 )
 declare -A BINARY_PACKAGE=(
@@ -76,13 +78,14 @@ declare -A BINARY_PACKAGE=(
   [registry]=github.com/distribution/distribution/v3/cmd/registry
   [actionlint]=github.com/rhysd/actionlint/cmd/actionlint
   [flagger]=github.com/fluxcd/flagger/cmd/flagger
+  [kube-router]=github.com/cloudnativelabs/kube-router/v2/cmd/kube-router
 )
 # In the order in which a cold start needs them.
 BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl
   kine coredns local-path-provisioner manager fortio helm)
 # Built only if named, because the box does not need them: make lint needs Vale and actionlint, make release-test the
-# registry, make compat the API servers, and make gitops the others.
-TOOLS=(vale actionlint registry kube-apiserver-1.29 kube-apiserver-1.37 kustomize-controller rollouts-controller argocd helm-4 flagger)
+# registry, make compat the API servers, make network kube-router, and make gitops the others.
+TOOLS=(vale actionlint registry kube-router kube-apiserver-1.29 kube-apiserver-1.37 kustomize-controller rollouts-controller argocd helm-4 flagger)
 
 # Seconds of CPU time of a first build, of all its packages. The sum was measured (README.md); the shares are
 # estimates. Tools are not among them.
