@@ -10,6 +10,11 @@ use thiserror::Error;
 /// uncertainty.
 const EXCHANGES: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest wait for the first answer of a new pod. A network plug-in that enforces policies refuses the pod's connections
+/// until it has seen the pod. kube-router did so for less than a second.
+pub(crate) const NEW_POD_PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two tries.
+const RETRY: Duration = Duration::from_millis(200);
 /// Longest valid answer of the meter, which is one number.
 const ANSWER_LIMIT_BYTES: u64 = 64;
 
@@ -23,21 +28,30 @@ pub(crate) enum ClockError {
     Epoch,
 }
 
-/// Asks the meter for its time [`EXCHANGES`] times and keeps the exchange with the shortest round trip.
-pub(crate) fn compare(url: &str) -> Result<ClockOffset, ClockError> {
+/// Asks the meter for its time [`EXCHANGES`] times and keeps the exchange with the shortest round trip. If there is no
+/// connection, tries again for as long as `patience`.
+pub(crate) fn compare(url: &str, patience: Duration) -> Result<ClockOffset, ClockError> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
         .proxy(None)
         .build()
         .into();
-    let mut best: Option<ClockOffset> = None;
-    for _ in 0..EXCHANGES {
+    let began = Instant::now();
+    let mut best = loop {
+        match exchange(&agent, url) {
+            Err(ClockError::Http(ureq::Error::Io(_))) if began.elapsed() < patience => {
+                std::thread::sleep(RETRY);
+            }
+            first => break first?,
+        }
+    };
+    for _ in 1..EXCHANGES {
         let offset = exchange(&agent, url)?;
-        if best.is_none_or(|best| offset.uncertainty_seconds < best.uncertainty_seconds) {
-            best = Some(offset);
+        if offset.uncertainty_seconds < best.uncertainty_seconds {
+            best = offset;
         }
     }
-    best.ok_or(ClockError::Epoch)
+    Ok(best)
 }
 
 /// Assumes that the meter read its clock in the middle of the exchange. The meter read it at some time during the
@@ -66,4 +80,34 @@ fn exchange(agent: &ureq::Agent, url: &str) -> Result<ClockOffset, ClockError> {
         offset_seconds: meter - (sent + round_trip / 2).as_secs_f64(),
         uncertainty_seconds: round_trip.as_secs_f64() / 2.0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_new_pod_waits_for_its_first_connection() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let url = format!("http://{address}/time");
+        assert!(compare(&url, Duration::ZERO).is_err());
+        let meter = std::thread::spawn(move || {
+            std::thread::sleep(3 * RETRY);
+            let listener = TcpListener::bind(address).unwrap();
+            for stream in listener.incoming().take(EXCHANGES) {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                let answer =
+                    "HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\n12.5";
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        assert!(compare(&url, NEW_POD_PATIENCE).unwrap().offset_seconds < 0.0);
+        meter.join().unwrap();
+    }
 }

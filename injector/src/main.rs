@@ -26,6 +26,7 @@ use std::{
     fs::File,
     io::{self, Write},
     process::ExitCode,
+    time::Duration,
 };
 
 use arguments::{Cli, Command, RunArguments};
@@ -75,13 +76,13 @@ fn report(arguments: &RunArguments) -> (String, u8) {
         Ok(watch) => watch,
         Err(error) => return failed(&Failure::of(&error), NO_MEASURED_RUN),
     };
-    let clock = compare_clocks(arguments);
+    let clock = compare_clocks(arguments, clock::NEW_POD_PATIENCE);
     let cpu = Sampler::start();
     let outcome = match kinds::put_on(&plan, &mut watch) {
         Ok(outcome) => outcome,
         Err(failure) => return failed(&failure, NO_MEASURED_RUN),
     };
-    let report = outcome.report(clock, compare_clocks(arguments), cpu);
+    let report = outcome.report(clock, compare_clocks(arguments, Duration::ZERO), cpu);
     if let Err(error) = writeln!(io::stdout(), "{}", outcome.json_line) {
         eprintln!("cannot print the measured run's JSON: {error}");
     }
@@ -93,8 +94,8 @@ fn report(arguments: &RunArguments) -> (String, u8) {
 }
 
 /// Offset of the meter's clock from this one. `None` without a `--clock-url` or a valid answer.
-fn compare_clocks(arguments: &RunArguments) -> Option<ClockOffset> {
-    match clock::compare(arguments.clock_url.as_deref()?) {
+fn compare_clocks(arguments: &RunArguments, patience: Duration) -> Option<ClockOffset> {
+    match clock::compare(arguments.clock_url.as_deref()?, patience) {
         Ok(offset) => {
             eprintln!(
                 "clock: the meter's is {:+.6} s from this one, ± {:.6} s",

@@ -30,6 +30,11 @@ VALUES = {
 }
 # The box's range of Service addresses.
 SERVICES = "10.43.0.0/16"
+# Its own command for this (--cleanup-config) ends with a panic.
+REMOVE_RULES = """
+iptables-save -t filter | grep -vE 'KUBE-(ROUTER|POD-FW|NWPLCY)' | iptables-restore -T filter
+ipset list -n | grep '^KUBE-' | xargs --no-run-if-empty -n 1 ipset destroy
+"""
 METER_PORT, OPERATOR_PORT, SERVER_PORT = 28282, 8080, 8080
 RUN_SECONDS = 600
 SERVER = {"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}
@@ -48,8 +53,8 @@ def plug_in() -> Iterator[None]:
     flags += (f"--kubeconfig={KUBECONFIG}", f"--service-cluster-ip-range={SERVICES}", "--health-port=0")
     with contextlib.ExitStack() as stack:
         for node in NODES:
-            clean = [*box.in_network_of(node), router, "--cleanup-config"]
-            stack.callback(subprocess.run, clean, check=True, timeout=60, capture_output=True)
+            clean = [*box.in_network_of(node), "sh", "-e", "-c", REMOVE_RULES]
+            stack.callback(subprocess.run, clean, check=True, timeout=60)
             command = (router, *flags, f"--hostname-override={node}")
             stack.enter_context(controller(f"kube-router-{node}", *command, node=node))
         yield
