@@ -160,6 +160,9 @@ def measured(session: Session, benchmark: Benchmark) -> list[Object]:
     trials = session.observer.trials_of(here.key)
     message = ended["status"]["columns"]["message"]
     assert "Measured" in map(outcome, trials), message
+    # A refused connection would make an attempt void.
+    reasons = [trial["status"].get("reason") for trial in trials]
+    assert "ClockOffsetUnknown" not in reasons, message
     return trials
 
 

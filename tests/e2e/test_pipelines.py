@@ -5,6 +5,7 @@ component or a task is in ``tests/gitops/pipelines.py``.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,7 +42,13 @@ def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
 def gates() -> tuple[Path, dict[str, Gate]]:
     """A new folder of files, and the gates. The box has no registry, so its images have no digests."""
     folder = empty(FILES)
-    environment = {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "KUBECONFIG": str(KUBECONFIG)}
+    # Only the box's network reaches the API server.
+    command = folder / "bin/kubectl-frugality"
+    command.parent.mkdir()
+    inside = shlex.join([*box.in_network_of(box.INJECTOR_NODE), str(PROGRAMS / command.name)])
+    command.write_text(f'#!/bin/sh\nexec {inside} "$@"\n')
+    command.chmod(0o755)
+    environment = {"PATH": f"{command.parent}:/usr/bin:/bin", "KUBECONFIG": str(KUBECONFIG)}
     gitlab, tekton = (tool(folder, environment) for tool in (GitLab, Tekton))
     github = GitHub(folder, environment)
 
