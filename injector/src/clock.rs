@@ -10,8 +10,8 @@ use thiserror::Error;
 /// uncertainty.
 const EXCHANGES: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// Longest wait for the first answer of a new pod. A network plug-in that enforces policies refuses the pod's connections
-/// until it has seen the pod. kube-router did so for less than a second.
+/// Longest wait of a new pod for its first connection: a judgement. A network plug-in that enforces policies refuses or drops
+/// the pod's packets until it has seen the pod.
 pub(crate) const NEW_POD_PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two tries.
 const RETRY: Duration = Duration::from_millis(200);
@@ -28,6 +28,18 @@ pub(crate) enum ClockError {
     Epoch,
 }
 
+impl ClockError {
+    /// Whether there was no answer at all.
+    fn is_without_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Http(
+                ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed
+            )
+        )
+    }
+}
+
 /// Asks the meter for its time [`EXCHANGES`] times and keeps the exchange with the shortest round trip. If there is no
 /// connection, tries again for as long as `patience`.
 pub(crate) fn compare(url: &str, patience: Duration) -> Result<ClockOffset, ClockError> {
@@ -39,7 +51,7 @@ pub(crate) fn compare(url: &str, patience: Duration) -> Result<ClockOffset, Cloc
     let began = Instant::now();
     let mut best = loop {
         match exchange(&agent, url) {
-            Err(ClockError::Http(ureq::Error::Io(_))) if began.elapsed() < patience => {
+            Err(error) if error.is_without_connection() && began.elapsed() < patience => {
                 std::thread::sleep(RETRY);
             }
             first => break first?,

@@ -14,6 +14,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = os.environ.get("E2E_LAB", str(ROOT / "hack/lab/lab"))
+# ``hack/images`` writes kubectl-frugality there.
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+PROGRAM = ROOT / "build" / ARCHITECTURE / "kubectl-frugality"
 OPERATOR_NAMESPACE = os.environ.get("E2E_OPERATOR_NAMESPACE", "frugality-system")
 Object = dict[str, Any]
 

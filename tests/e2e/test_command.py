@@ -13,13 +13,10 @@ import pytest
 import box
 from benchmarks import FORTIO, FORTIO_ARGS
 from conftest import watched
-from kube import ROOT, Object, get, kubectl
+from kube import PROGRAM, Object, get, kubectl
 from session import Session
 
 NAMESPACE = "e2e-command"
-# ``hack/images`` writes the program there.
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
-PROGRAM = ROOT / "build" / ARCHITECTURE / "kubectl-frugality"
 # Five blocks of two candidates, with blocks that are measured again.
 RUN_SECONDS = 1800
 ASKED_SECONDS = 60

@@ -17,8 +17,9 @@ import waiting
 from benchmarks import BALANCED, DATABASE, FORTIO, FORTIO_ARGS, SCRIPTED, Benchmark, spec
 from checks import outcome
 from conftest import watched
+from disturbances import METER_PORT
 from evidence import say
-from gitops import KUBECONFIG, controller, program
+from gitops import KUBECONFIG, controller, pod_template, program
 from kube import OPERATOR_NAMESPACE, Object, get, install, kubectl
 from session import Session
 
@@ -35,7 +36,7 @@ REMOVE_RULES = """
 iptables-save -t filter | grep -vE 'KUBE-(ROUTER|POD-FW|NWPLCY)' | iptables-restore -T filter
 ipset list -n | grep '^KUBE-' | xargs --no-run-if-empty -n 1 ipset destroy
 """
-METER_PORT, OPERATOR_PORT, SERVER_PORT = 28282, 8080, 8080
+OPERATOR_PORT, SERVER_PORT = 8080, 8080
 RUN_SECONDS = 600
 SERVER = {"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}
 # Its server is up long enough for the questions.
@@ -84,21 +85,10 @@ def running(namespace: str, labels: str) -> Pod | None:
 
 def stranger(namespace: str) -> Pod:
     """A pod of another workload, on the injector's node."""
-    container = {
-        "name": "server",
-        "image": FORTIO,
-        "args": FORTIO_ARGS,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    spec = {
-        "nodeSelector": {"kubernetes.io/hostname": box.INJECTOR_NODE},
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container],
-    }
-    metadata = {"name": "stranger", "labels": {"app": "stranger"}}
-    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(manifest))
-    return waiting.until(lambda: running(namespace, "app=stranger"), 60, f"the pod in {namespace}")
+    pod = {"apiVersion": "v1", "kind": "Pod"} | pod_template("1")
+    pod["metadata"]["name"] = "stranger"
+    kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(pod))
+    return waiting.until(lambda: running(namespace, "app=shop"), 60, f"the pod in {namespace}")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ Not part of the default suite: ``make gitops``. The pipelines' own runners are n
 component or a task is in ``tests/gitops/pipelines.py``.
 """
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -17,14 +16,12 @@ from benchmarks import FORTIO
 from conftest import watched
 from evidence import say
 from gitops import GENEROUS, KUBECONFIG, MEASURED_SECONDS, TIGHT, Shop, benchmark, empty
-from kube import ROOT
+from kube import PROGRAM, ROOT
 
 sys.path.append(str(ROOT / "tests/gitops"))
 from pipelines import Done, GitHub, GitLab, Tekton, lines
 
 NAMESPACE = "e2e-gitops-pipelines"
-# ``hack/images`` writes the program there.
-PROGRAMS = ROOT / "build" / {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
 FILES = box.ARTIFACTS / "pipelines"
 PASS, FAIL, INCONCLUSIVE, NOT_ENDED, OTHER_IMAGE = 0, 10, 11, 14, 16
 OTHER = "example.org/shop:2"
@@ -45,7 +42,7 @@ def gates() -> tuple[Path, dict[str, Gate]]:
     # Only the box's network reaches the API server.
     command = folder / "bin/kubectl-frugality"
     command.parent.mkdir()
-    inside = shlex.join([*box.in_network_of(box.INJECTOR_NODE), str(PROGRAMS / command.name)])
+    inside = shlex.join([*box.in_network_of(box.INJECTOR_NODE), str(PROGRAM)])
     command.write_text(f'#!/bin/sh\nexec {inside} "$@"\n')
     command.chmod(0o755)
     environment = {"PATH": f"{command.parent}:/usr/bin:/bin", "KUBECONFIG": str(KUBECONFIG)}
@@ -67,7 +64,9 @@ def gates() -> tuple[Path, dict[str, Gate]]:
     return folder, {"outputs": of_github, "energy-gate.env": of_gitlab, "result": of_tekton}
 
 
-def assert_each_ends_with(code: int, verdict: str, image: str = FORTIO, seconds: int = 60) -> None:
+def assert_each_ends_with(
+    code: int, verdict: str, image: str = FORTIO, seconds: int = 60, message: str = ""
+) -> None:
     folder, each = gates()
     for outputs, gate in each.items():
         done = gate(image, seconds)
@@ -75,12 +74,14 @@ def assert_each_ends_with(code: int, verdict: str, image: str = FORTIO, seconds:
         assert done.returncode == code, done.stdout + done.stderr
         written = lines(folder / outputs)
         assert (written["verdict"], written["open"]) == (verdict, str(code == PASS).lower())
+        assert message in written["message"]
 
 
 def test_the_pipelines_wait_for_the_verdict(shop: Shop) -> None:
     shop.apply(benchmark(NAMESPACE, GENEROUS))
     shop.until_measuring()
-    assert_each_ends_with(NOT_ENDED, "NotEnded", seconds=5)
+    # Without an answer of the API server there is no verdict either.
+    assert_each_ends_with(NOT_ENDED, "NotEnded", seconds=5, message="Last state: Measuring")
 
 
 def test_the_pipelines_continue_on_pass(shop: Shop) -> None:

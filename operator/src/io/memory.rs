@@ -216,7 +216,8 @@ mod tests {
             contents.failures.insert(uid.clone(), 3);
             let refusal = (String::new(), refusal.clone());
             contents.refusals.insert(uid.clone(), refusal);
-            contents.reasons.insert(uid, (String::new(), 1.0));
+            contents.reasons.insert(uid.clone(), (String::new(), 1.0));
+            contents.in_doubt.insert(uid);
         }
         memory.keep(&HashSet::from(["here".to_owned()]));
         let contents = memory.contents();
@@ -224,8 +225,9 @@ mod tests {
             contents.failures.len(),
             contents.refusals.len(),
             contents.reasons.len(),
+            contents.in_doubt.len(),
         );
-        assert_eq!(left, (1, 1, 1));
+        assert_eq!(left, (1, 1, 1, 1));
         assert!(contents.failures.contains_key("here"));
     }
 

@@ -160,8 +160,7 @@ pub async fn observe(
         baselines,
         unreadable: entries.unreadable,
         sessions: reader.sessions(&uid),
-        // Without rights every write is refused, so a refusal says nothing about the object.
-        refused: refused.filter(|_| !namespace_forbidden),
+        refused,
         waiting_since,
     })
 }

@@ -1,4 +1,4 @@
-//! The rights that the chart's roles give: the operator has no more than it needs, and no user may write the ledger.
+//! The rights that the chart's roles give: the operator has only the rights that it needs, and no user may write the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -231,7 +231,7 @@ impl Stage {
             .unwrap()
     }
 
-    /// One whose status the operator has written, so that the same status is not written again.
+    /// A benchmark with the status that the operator has written. The same status is not written again.
     pub(crate) async fn told_benchmark(&self, name: &str) -> FrugalityBenchmark {
         self.benchmark(name, &[]).await;
         let api = self.api::<FrugalityBenchmark>();
@@ -392,7 +392,7 @@ async fn meter(node: String) -> u16 {
     port
 }
 
-/// A plan that changes nothing, for a test to add what it is about.
+/// A plan that changes nothing. A test adds its own actions.
 pub(crate) fn plan_of(benchmark: &FrugalityBenchmark) -> Plan {
     Plan {
         status: benchmark.current_status().cloned().unwrap_or_default(),
