@@ -1,6 +1,6 @@
 # `make help` lists the targets. The work is done by scripts in hack/, which can also be run by hand.
 .DEFAULT_GOAL := help
-.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters network gitops release-test articles accuracy fuzz report-picture coverage mutants supply-chain compat scale lab generate images up down clean
+.PHONY: help arm64 bench demo test lint unit tracer e2e survival adversary meters network gitops release-test upgrade-test articles accuracy fuzz report-picture coverage mutants supply-chain compat scale lab generate images up down clean
 
 help: ## list the targets: at once
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -40,6 +40,9 @@ gitops: ## test the gates with Flux, Argo CD, Argo Rollouts, Flagger and Helm 4,
 
 release-test: ## make a release in a local registry, then install and upgrade from it in the cluster in a box: an hour
 	hack/test release
+
+upgrade-test: ## upgrade from the chart and the images of an old commit, in the cluster in a box: half an hour
+	hack/test upgrade
 
 articles: ## run all examples in their short forms, in the cluster in a box: about five hours
 	hack/test articles

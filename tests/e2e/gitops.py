@@ -16,7 +16,7 @@ from pathlib import Path
 import box
 import waiting
 from benchmarks import FORTIO, FORTIO_ARGS, spec
-from kube import LAB, ROOT, Object, get, kubectl
+from kube import LAB, OPERATOR_NAMESPACE, ROOT, Object, get, kubectl
 
 KUBECONFIG = box.LAB_DIR / "kubeconfig"
 GITOPS = ROOT / "gitops"
@@ -177,6 +177,20 @@ class Shop:
         created = get("deployment", "shop", "-n", self.namespace)["metadata"]["creationTimestamp"]
         conditions = {it["type"]: it for it in self.status()["conditions"]}
         return str(created) >= str(conditions["Complete"]["lastTransitionTime"])
+
+
+@contextlib.contextmanager
+def without_operator() -> Iterator[None]:
+    """Ends the operator, and starts it again at the end."""
+    scale = ("scale", "deployment/frugality-operator", "-n", OPERATOR_NAMESPACE)
+    wait = ("wait", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=frugality-operator")
+    kubectl(*scale, "--replicas=0")
+    kubectl(*wait, "--for=delete", "--timeout=60s", timeout=70)
+    try:
+        yield
+    finally:
+        kubectl(*scale, "--replicas=1")
+        kubectl("rollout", "status", "deployment/frugality-operator", "-n", OPERATOR_NAMESPACE, timeout=90)
 
 
 def empty(folder: Path) -> Path:

@@ -26,8 +26,18 @@ import waiting
 from benchmarks import EXAMPLE, SHORT, apply_example
 from conftest import remove_namespaces
 from evidence import say
-from gitops import GENEROUS, KUBECONFIG, MEASURED_SECONDS, benchmark, controller, empty, program
-from kube import OPERATOR_NAMESPACE, ROOT, Object, conditions, get, kubectl
+from gitops import KUBECONFIG, MEASURED_SECONDS, controller, empty, program
+from kube import OPERATOR_NAMESPACE, ROOT, Object, get, kubectl
+from releases import (
+    RELEASE,
+    apply,
+    assert_no_benchmarks,
+    contains,
+    ended,
+    found,
+    ledger,
+    remove_definitions,
+)
 
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 PUBLISHED = "ghcr.io/frugality-dev"
@@ -37,14 +47,9 @@ CHART = f"oci://{REGISTRY}/charts/frugality-operator"
 FROM_REGISTRY = (CHART, "--version", VERSION, "--plain-http")
 CHECKOUT = str(ROOT / "charts/frugality-operator")
 BOX_VALUES = ("--values", str(ROOT / "hack/box-values.yaml"))
-RELEASE = "frugality"
 OUT = ROOT / "build/release" / VERSION
 FILES = box.ARTIFACTS / "release"
 NAMESPACE = "e2e-release"
-DEFINITIONS = tuple(
-    f"{plural}.frugality.dev"
-    for plural in ("frugalitybaselines", "frugalitybenchmarks", "frugalitytraces", "frugalitytrials")
-)
 CONFIGURATION = {
     "version": "0.1",
     "storage": {"filesystem": {"rootdirectory": str(FILES / "data")}},
@@ -68,8 +73,7 @@ def helm(*arguments: str) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def release() -> Iterator[None]:
     """The registry with the release. At the end the chart of this checkout is installed again."""
-    others = {it["metadata"]["namespace"] for it in get("fb", "-A")["items"]} - {NAMESPACE}
-    assert not others, f"these tests remove the definitions, and there are benchmarks in {sorted(others)}"
+    assert_no_benchmarks(but_of=NAMESPACE)
     empty(FILES)
     configuration = FILES / "registry.yaml"
     configuration.write_text(json.dumps(CONFIGURATION))
@@ -120,42 +124,6 @@ def assert_the_release_runs(*workloads: str) -> None:
     assert container("daemonset", "frugality-meter")["image"] == digests()["meter"]
 
 
-def apply(name: str, namespace: str = NAMESPACE) -> None:
-    """A benchmark of a small server with a budget, five blocks long."""
-    manifest = benchmark(namespace, GENEROUS)
-    manifest["metadata"]["name"] = name
-    kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
-
-
-def found(name: str, namespace: str = NAMESPACE) -> Object:
-    return get("fb", name, "-n", namespace)
-
-
-def ended(name: str, seconds: float, namespace: str = NAMESPACE) -> Object:
-    """The benchmark with its verdict."""
-
-    def is_complete() -> bool:
-        return conditions(found(name, namespace)).get("Complete", {}).get("status") == "True"
-
-    waiting.until(is_complete, seconds, f"a verdict of {name}", every=5)
-    return found(name, namespace)
-
-
-def ledger(name: str) -> dict[str, Object]:
-    """The record of each attempt that has ended."""
-    entries = [it for it in get("fbt", "-n", NAMESPACE)["items"] if it["spec"]["benchmark"] == name]
-    return {it["metadata"]["uid"]: it["status"] for it in entries if "outcome" in it.get("status", {})}
-
-
-def contains(now: object, then: object) -> bool:
-    """Whether all of a value is still there. The upgraded definitions may allow further fields."""
-    if isinstance(then, dict):
-        return isinstance(now, dict) and all(name in now and contains(now[name], then[name]) for name in then)
-    if isinstance(then, list):
-        return isinstance(now, list) and len(now) == len(then) and all(map(contains, now, then))
-    return now == then
-
-
 @pytest.fixture
 def previous(tmp_path: Path) -> str:
     """The chart of the commit before this one."""
@@ -178,26 +146,26 @@ def test_an_upgrade_keeps_what_has_ended_and_finishes_what_runs(previous: str) -
     loaded += [f"{value}.tag={VERSION}" for value in images]
     flags = [word for setting in loaded for word in ("--set", setting)]
     helm("upgrade", RELEASE, previous, *BOX_VALUES, *flags, "--take-ownership", "--wait", "--timeout=3m")
-    apply("ended")
-    before = ended("ended", MEASURED_SECONDS)
-    entries = ledger("ended")
+    apply("ended", NAMESPACE)
+    before = ended("ended", NAMESPACE, MEASURED_SECONDS)
+    entries = ledger("ended", NAMESPACE)
     assert before["status"]["verdict"] == "Pass"
     assert len(entries) >= 5
-    apply("running")
-    waiting.until(lambda: ledger("running"), 300, "a measured attempt", every=2)
-    measured = ledger("running")
+    apply("running", NAMESPACE)
+    waiting.until(lambda: ledger("running", NAMESPACE), 300, "a measured attempt", every=2)
+    measured = ledger("running", NAMESPACE)
 
     helm("upgrade", RELEASE, *FROM_REGISTRY, *BOX_VALUES, "--wait", "--timeout=5m")
     assert_the_release_runs("deployment/frugality-operator", "daemonset/frugality-meter")
     say("upgraded during a run")
-    running = ended("running", MEASURED_SECONDS)
+    running = ended("running", NAMESPACE, MEASURED_SECONDS)
     assert running["status"]["verdict"] == "Pass", running["status"]
     # The attempts before the upgrade still count.
-    now = ledger("running")
+    now = ledger("running", NAMESPACE)
     assert {uid: now.get(uid) for uid in measured} == measured
     # Nothing is measured again, and every figure, sentence and time is the same.
-    assert ledger("ended") == entries
-    status = found("ended")["status"]
+    assert ledger("ended", NAMESPACE) == entries
+    status = found("ended", NAMESPACE)["status"]
     assert contains(status, before["status"]), (status, before["status"])
 
 
@@ -210,7 +178,7 @@ def test_a_new_installation_from_the_registry_runs_the_example() -> None:
     example = FILES / "example.yaml"
     example.write_text((ROOT / EXAMPLE).read_text().replace(PUBLISHED, REGISTRY))
     name = apply_example(NAMESPACE, str(example), SHORT)
-    status = ended(name, EXAMPLE_SECONDS)["status"]
+    status = ended(name, NAMESPACE, EXAMPLE_SECONDS)["status"]
     assert (status["verdict"], status.get("winner")) == ("Pass", "rust"), status
 
 
@@ -236,8 +204,8 @@ def test_install_yaml_alone_leads_to_a_verdict() -> None:
         kubectl("set", "env", daemon_set, "-n", OPERATOR_NAMESPACE, "FRUGALITY_METER_POWER_CONFIG-", *settings)
         assert_the_release_runs("deployment/frugality-operator", daemon_set)
         # install.yaml allows benchmarks in this namespace only.
-        apply("release", namespace="default")
-        status = ended("release", MEASURED_SECONDS, namespace="default")["status"]
+        apply("release", "default")
+        status = ended("release", "default", MEASURED_SECONDS)["status"]
         assert status["verdict"] == "Pass", status
         say(f"from install.yaml to a verdict in {time.monotonic() - began:.0f} s")
     finally:
@@ -247,8 +215,3 @@ def test_install_yaml_alone_leads_to_a_verdict() -> None:
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         kubectl("delete", "--ignore-not-found", "-f", "-", stdin=json.dumps(items), timeout=120)
         kubectl("label", "namespace", OPERATOR_NAMESPACE, "pod-security.kubernetes.io/enforce-")
-
-
-def remove_definitions() -> None:
-    """Removes the definitions and with them all benchmarks, for an installation into an empty cluster."""
-    kubectl("delete", "crd", *DEFINITIONS, "--timeout=120s", timeout=150)

@@ -25,6 +25,7 @@ from gitops import (
     definitions,
     pod_template,
     program,
+    without_operator,
 )
 from kube import Object, get
 
@@ -100,6 +101,11 @@ class Rollouts:
             return status if is_current and status.get("phase") == phase else {}
 
         return str(waiting.until(status, ANALYSIS_SECONDS, f"phase {phase}", every=2).get("message", ""))
+
+    def is_asking(self) -> bool:
+        """Whether the analysis before a promotion is under way."""
+        runs = get("analysisrun", "-n", NAMESPACE, "-l", "rollout-type=PrePromotion")["items"]
+        return any(run.get("status", {}).get("phase") == "Running" for run in runs)
 
     def analysis(self, name: str, template: str, **arguments: str) -> None:
         """Starts an AnalysisRun of a template."""
@@ -197,6 +203,23 @@ def test_rollouts_promotes_the_release_once_the_budget_is_met(rollouts: Rollouts
     rollouts.release("5")
     rollouts.until_phase("Healthy")
     assert rollouts.active() == "5"
+
+
+def test_rollouts_does_not_accept_a_verdict_of_an_older_generation(rollouts: Rollouts) -> None:
+    assert rollouts.shop.verdict(JUDGED_SECONDS) == "Pass"
+    with without_operator():
+        # The status still says Pass, for the budget before.
+        rollouts.shop.apply(benchmark(NAMESPACE, TIGHT))
+        rollouts.release("6")
+        rollouts.web("web-older")
+        waiting.until(rollouts.is_asking, ANALYSIS_SECONDS, "the analysis of the release", every=2)
+        waiting.hold(40, lambda: rollouts.active() == "5", "the old release", every=2)
+        assert rollouts.shop.status()["verdict"] == "Pass"
+        assert "Successful" not in rollouts.measurements("web-older")
+    rollouts.until_phase("Degraded")
+    assert (rollouts.active(), rollouts.last_exit_code()) == ("5", FAIL)
+    rollouts.until_analysed("web-older", "Failed")
+    assert rollouts.judge(GENEROUS) == "Pass"
 
 
 def test_rollouts_refuses_a_verdict_about_another_image(rollouts: Rollouts) -> None:
