@@ -32,11 +32,11 @@ def helm(*arguments: str, folder: Path = ROOT) -> str:
 
 
 def images() -> set[str]:
-    """The images of operator and node meter, and of the injectors."""
+    """The images of operator and node meter, and of the injectors. The box has the same database image for all commits."""
     workloads = get("deployments,daemonsets", "-n", OPERATOR_NAMESPACE)["items"]
     containers = [it["spec"]["template"]["spec"]["containers"][0] for it in workloads]
     variables = [variable for it in containers for variable in it.get("env", [])]
-    used = {it["value"] for it in variables if it["name"].endswith("_IMAGE") and "value" in it}
+    used = {it["value"] for it in variables if "_INJECTOR_" in it["name"] and it["name"].endswith("_IMAGE")}
     return used | {it["image"] for it in containers}
 
 
@@ -56,7 +56,7 @@ def old_chart() -> Iterator[set[str]]:
     finally:
         chart = ("charts/frugality-operator", "--values", VALUES)
         helm("upgrade", "--install", RELEASE, *chart, "--take-ownership", "--wait", "--timeout=3m")
-        remove_namespaces([NAMESPACE], wait=False)
+        remove_namespaces([NAMESPACE], wait=True)
 
 
 def test_an_upgrade_from_an_old_commit_keeps_what_has_ended_and_finishes_what_runs(
