@@ -9,10 +9,11 @@ from kube import Object, conditions, get, kubectl
 RELEASE = "frugality"
 
 
-def apply(name: str, namespace: str) -> None:
-    """A benchmark of a small server with a budget, five blocks long."""
+def apply(name: str, namespace: str, **trials: object) -> None:
+    """A benchmark of a small server with a budget, five blocks long. `trials` are fields of its spec.trials."""
     manifest = benchmark(namespace, GENEROUS)
     manifest["metadata"]["name"] = name
+    manifest["spec"]["trials"] |= trials
     kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
 
 

@@ -16,7 +16,7 @@ from conftest import remove_namespaces
 from evidence import say
 from gitops import MEASURED_SECONDS
 from kube import LAB, OPERATOR_NAMESPACE, ROOT, get, kubectl
-from releases import RELEASE, apply, assert_no_benchmarks, contains, ended, ledger, remove_definitions
+from releases import RELEASE, apply, assert_no_benchmarks, contains, ended, found, ledger, remove_definitions
 
 # A checkout of the old commit.
 OLD = Path(os.environ["E2E_UPGRADE_FROM"])
@@ -59,7 +59,7 @@ def old_chart() -> Iterator[set[str]]:
         remove_namespaces([NAMESPACE], wait=True)
 
 
-def test_an_upgrade_from_an_old_commit_keeps_what_has_ended_and_finishes_what_runs(
+def test_an_upgrade_from_an_old_commit_keeps_what_has_ended_and_refuses_to_mix_images_in_a_run(
     old_chart: set[str],
 ) -> None:
     apply("ended", NAMESPACE)
@@ -67,7 +67,7 @@ def test_an_upgrade_from_an_old_commit_keeps_what_has_ended_and_finishes_what_ru
     entries = ledger("ended", NAMESPACE)
     assert before["verdict"] == "Pass", before
     assert len(entries) >= 5
-    apply("running", NAMESPACE)
+    apply("running", NAMESPACE, maxAttempts=3)
     waiting.until(lambda: ledger("running", NAMESPACE), 300, "a measured attempt", every=2)
     measured = ledger("running", NAMESPACE)
 
@@ -77,12 +77,20 @@ def test_an_upgrade_from_an_old_commit_keeps_what_has_ended_and_finishes_what_ru
     helm("upgrade", RELEASE, *chart, "--wait", "--timeout=5m")
     assert not images() & old_chart, "the old images are still used"
     say(f"upgraded during a run, from {sorted(old_chart)} to {sorted(images())}")
+    # The old operator did not record its images, so the new one can't go on with them.
     running = ended("running", NAMESPACE, MEASURED_SECONDS)["status"]
-    assert running["verdict"] == "Pass", running
-    # The attempts before the upgrade still count.
+    assert (running["verdict"], running["columns"]["reason"]) == ("Invalid", "TooManyVoidAttempts"), running
+    assert "ImageChanged: the image of injector is" in running["columns"]["message"]
     now = ledger("running", NAMESPACE)
     assert {uid: now.get(uid) for uid in measured} == measured
     # Nothing is measured again, and every figure, sentence and time is the same.
     assert ledger("ended", NAMESPACE) == entries
-    after = get("fb", "ended", "-n", NAMESPACE)["status"]
+    after = found("ended", NAMESPACE)["status"]
     assert contains(after, before), (after, before)
+    kubectl("patch", "fb", "running", "-n", NAMESPACE, "--type=merge", "-p", '{"spec":{"rerun":2}}')
+    waiting.until(
+        lambda: found("running", NAMESPACE)["status"].get("verdict") == "Pass",
+        MEASURED_SECONDS,
+        "the verdict of another run",
+        every=5,
+    )
