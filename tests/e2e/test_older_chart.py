@@ -71,7 +71,7 @@ def test_an_upgrade_from_an_old_commit_keeps_what_has_ended_and_refuses_to_mix_i
     waiting.until(lambda: ledger("running", NAMESPACE), 300, "a measured attempt", every=2)
     measured = ledger("running", NAMESPACE)
 
-    # As docs/versions.md has it, and with what its changelog asks for.
+    # As docs/versions.md has it. In the old chart, all namespaces could have benchmarks.
     namespaces = ("--set", "benchmarkNamespaces={*}")
     chart = ("charts/frugality-operator", "--reset-then-reuse-values", *namespaces)
     helm("upgrade", RELEASE, *chart, "--wait", "--timeout=5m")
