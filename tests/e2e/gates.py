@@ -52,7 +52,10 @@ GATES = (
     Gate(
         "Argo Rollouts",
         (
-            ("test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass",),
+            (
+                "test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass",
+                "test_rollouts_does_not_accept_a_verdict_of_an_older_generation",
+            ),
             (
                 "test_rollouts_holds_the_release_until_the_verdict_and_promotes_it_on_pass",
                 "test_rollouts_promotes_the_release_once_the_budget_is_met",

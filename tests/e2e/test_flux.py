@@ -31,9 +31,10 @@ from gitops import (
     definitions,
     empty,
     program,
+    without_operator,
     write,
 )
-from kube import OPERATOR_NAMESPACE, Object, conditions, get, kubectl
+from kube import Object, conditions, get, kubectl
 
 NAMESPACE = "e2e-gitops"
 FLUX = "flux-system"
@@ -172,13 +173,8 @@ def test_a_commit_while_the_benchmark_measures_replaces_the_one_that_waits(flux:
 @pytest.fixture
 def no_operator() -> Iterator[None]:
     """No operator, as in the seconds before it sees a new benchmark."""
-    scale = ("scale", "deployment/frugality-operator", "-n", OPERATOR_NAMESPACE)
-    wait = ("wait", "pod", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/name=frugality-operator")
-    kubectl(*scale, "--replicas=0")
-    kubectl(*wait, "--for=delete", "--timeout=60s", timeout=70)
-    yield
-    kubectl(*scale, "--replicas=1")
-    kubectl("rollout", "status", "deployment/frugality-operator", "-n", OPERATOR_NAMESPACE, timeout=90)
+    with without_operator():
+        yield
 
 
 STATUS_DEFAULT = "/spec/versions/0/schema/openAPIV3Schema/properties/status/default"
