@@ -28,8 +28,6 @@ pub mod verdict;
 
 use std::ops::ControlFlow;
 
-use kube::ResourceExt;
-
 use self::{
     action::{LedgerWrite, Plan, Wait},
     context::{Context, Stage},
@@ -139,11 +137,15 @@ pub fn plan(
         let keep = usize::try_from(benchmark.spec.runs_to_keep).unwrap_or(1);
         plan.forget = retention::surplus(&run, &observed.trials, keep);
     }
-    plan.trace = plan.record().and_then(|(name, record)| {
-        let trial = observed.trials.iter().find(|it| it.name_any() == name)?;
-        let expected_status = &parsed.as_ref().ok()?.expected_status;
-        trace::of(trial, record, observed, expected_status).map(Box::new)
-    });
+    let ends = plan.record().filter(|(_, record)| record.outcome.is_some());
+    if let Some((ended, _)) = ends {
+        plan.watch.retain(|watch| watch.trial != ended);
+    }
+    plan.trace = parsed
+        .as_ref()
+        .ok()
+        .and_then(|settings| trace::next(plan.record(), observed, &settings.expected_status))
+        .map(Box::new);
     plan.decided_unix_seconds = now_unix_seconds;
     plan
 }

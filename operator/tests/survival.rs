@@ -51,6 +51,11 @@ fn at_every_write(fault: Fault, first: u32, stride: u32) {
                 .unwrap()
                 .void_attempts;
             assert!(lost <= 1, "write {write}: {lost} attempts are void");
+            let slot = &disturbed.slots[0];
+            let begun = slot.trials.iter().filter(|it| it.spec.block > 0);
+            let lacking = begun.count() - slot.traces.len();
+            let most = usize::from(fault == Fault::Dies);
+            assert!(lacking <= most, "write {write}: {lacking} have no course");
             with_voids += lost;
             runs += 1;
         }

@@ -124,6 +124,7 @@ impl Applier {
         let namespace = benchmark.namespace().unwrap_or_default();
         let mut opened = None;
         let mut refused = None;
+        let mut has_course = true;
         let mut forgets = true;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
         let recorded = plan.record().map(|(name, _)| name);
@@ -131,7 +132,10 @@ impl Applier {
         for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
             // The course of an attempt that has ended is the same at any later time. So are entries of old runs.
-            let expires = !matches!(action, Action::Trace(_) | Action::Forget(_));
+            let expires = !matches!(
+                action,
+                Action::Trace(_) | Action::WatchOnly(_) | Action::Forget(_)
+            );
             if expires && age.abs() > STALE_AFTER_SECONDS {
                 tracing::warn!(
                     benchmark = benchmark.name_any(),
@@ -166,7 +170,12 @@ impl Applier {
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
-                Action::Trace(trace) => self.keep(&namespace, &trace).await,
+                Action::Trace(trace) => has_course = self.keep(&namespace, &trace).await,
+                Action::WatchOnly(_) if !has_course => {}
+                Action::WatchOnly(trials) => {
+                    self.reader
+                        .watch_only(&benchmark.uid().unwrap_or_default(), &trials);
+                }
                 Action::Promote(write) => goes_on = self.promote(&namespace, *write).await?,
                 Action::Forget(_) if !forgets => {}
                 Action::Forget(entry) => forgets = self.forget(&namespace, &entry).await,
@@ -517,19 +526,29 @@ impl Applier {
         }
     }
 
-    /// Creates the course of an attempt. A failure changes nothing else, and no pass tries again: after an upgrade the
-    /// cluster may lack the definition or the right. An existing object is the same course, because its attempt ends
-    /// once.
-    async fn keep(&self, namespace: &str, trace: &FrugalityTrace) {
+    /// Creates the course of an attempt. A failure changes nothing else. Returns whether that was all: a later pass
+    /// tries again if the API server failed or was silent, but not if it refused the course. After an upgrade the cluster
+    /// may lack the definition or the right. An existing object is the same course, because its attempt ends once.
+    async fn keep(&self, namespace: &str, trace: &FrugalityTrace) -> bool {
         let creation = tokio::time::timeout(TRACE_TIMEOUT, self.post(namespace, trace)).await;
-        let error = match creation {
-            Ok(Ok(())) => return,
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => return,
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {} s", TRACE_TIMEOUT.as_secs()),
+        let (error, is_refused) = match creation {
+            Ok(Ok(())) => return true,
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => return true,
+            Ok(Err(error)) => {
+                let code = match &error {
+                    kube::Error::Api(status) => status.code,
+                    _ => 0,
+                };
+                (error.to_string(), code / 100 == 4 && code != 429)
+            }
+            Err(_) => (
+                format!("no answer within {} s", TRACE_TIMEOUT.as_secs()),
+                false,
+            ),
         };
         let name = trace.name_any();
-        tracing::warn!(error, name, "course of the attempt not stored");
+        tracing::warn!(error, name, is_refused, "course of the attempt not stored");
+        is_refused
     }
 }
 

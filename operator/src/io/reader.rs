@@ -287,15 +287,19 @@ impl Reader {
         Self { metrics, ..self }
     }
 
-    /// Reads for these trials from now on, and for no other trial of the benchmark.
+    /// Reads for these trials of a benchmark from now on.
     pub fn watch(&self, benchmark_uid: &str, watches: Vec<MeterWatch>) {
         let mut state = self.state();
-        state.sessions.retain(|(uid, trial), _| {
-            uid != benchmark_uid || watches.iter().any(|watch| watch.trial == *trial)
-        });
         for watch in watches {
             state.ask(benchmark_uid, watch);
         }
+    }
+
+    /// Drops the readings of all trials of a benchmark but these.
+    pub fn watch_only(&self, benchmark_uid: &str, trials: &[String]) {
+        self.state()
+            .sessions
+            .retain(|(uid, trial), _| uid != benchmark_uid || trials.contains(trial));
     }
 
     /// The sessions of a benchmark, by trial.

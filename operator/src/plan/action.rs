@@ -20,7 +20,8 @@ use crate::{
 pub struct Plan {
     /// Locks of nodes to release and to take.
     pub locks: Vec<LockAction>,
-    /// Meters to read, each for one trial. The reader stops all others of this benchmark.
+    /// Meters to read, each for one trial. If nothing goes wrong, the pass ends with the readings of all other trials
+    /// of this benchmark dropped.
     pub watch: Vec<MeterWatch>,
     /// The next entry or record of the ledger.
     pub ledger: Option<LedgerWrite>,
@@ -32,7 +33,7 @@ pub struct Plan {
     pub status: FrugalityBenchmarkStatus,
     /// Events to publish on the benchmark.
     pub events: Vec<EventNote>,
-    /// The course of the attempt that this plan ends.
+    /// The course of an attempt that ends in this plan, or whose course an earlier pass did not store.
     pub trace: Option<Box<FrugalityTrace>>,
     /// The next write of a promotion.
     pub promotion: Option<Box<BaselineWrite>>,
@@ -55,7 +56,12 @@ impl Plan {
     #[must_use]
     pub fn changes_nothing(&self, current_status: Option<&FrugalityBenchmarkStatus>) -> bool {
         let actions = self.clone().actions(current_status);
-        let is_idle = |it: &Action| matches!(it, Action::Watch(_) | Action::Forget(_));
+        let is_idle = |it: &Action| {
+            matches!(
+                it,
+                Action::Watch(_) | Action::WatchOnly(_) | Action::Forget(_)
+            )
+        };
         actions.iter().all(is_idle)
     }
 
@@ -83,6 +89,7 @@ impl Plan {
     pub fn actions(self, current_status: Option<&FrugalityBenchmarkStatus>) -> Vec<Action> {
         let status = (current_status != Some(&self.status)).then(|| Box::new(self.status));
         let locks = self.locks.into_iter().map(Action::Lock);
+        let watched = self.watch.iter().map(|it| it.trial.clone()).collect();
         locks
             .chain([Action::Watch(self.watch)])
             .chain(self.ledger.into_iter().flat_map(LedgerWrite::actions))
@@ -94,6 +101,8 @@ impl Plan {
             .chain(self.events.into_iter().map(Action::Publish))
             // After all that the run needs: no figure depends on the course.
             .chain(self.trace.map(Action::Trace))
+            // After the course, which is made of readings. A pass that goes wrong before this keeps them for the next.
+            .chain([Action::WatchOnly(watched)])
             // After the status: a verdict does not depend on its promotion.
             .chain(self.promotion.map(Action::Promote))
             .chain(self.forget.into_iter().map(Action::Forget))
@@ -198,13 +207,15 @@ impl LedgerWrite {
     }
 }
 
-/// One action. All actions except `Watch` write to the API server.
+/// One action. All actions except `Watch` and `WatchOnly` write to the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Take or release a lock.
     Lock(LockAction),
-    /// Read these meters for this benchmark, and stop all others.
+    /// Read these meters for this benchmark.
     Watch(Vec<MeterWatch>),
+    /// Drop the readings of all trials of this benchmark but these.
+    WatchOnly(Vec<String>),
     /// Create an entry of the ledger.
     Open(Box<FrugalityTrial>),
     /// Write the record of an entry.

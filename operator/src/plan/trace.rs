@@ -1,4 +1,4 @@
-//! The course of an attempt that ends in this pass.
+//! The course of an attempt that has ended.
 
 use frugality_measure::{
     energy::{TraceReadings, trace},
@@ -12,9 +12,28 @@ use crate::{
     plan::{facts::Observed, objects::INJECTOR_CONTAINER},
 };
 
+/// The course to store in this pass: that of the attempt which ends with this record, given with its name. Otherwise that
+/// of an attempt which ended in an earlier pass and still has readings, because that pass went wrong before the course was
+/// stored. `expected_status` are the status codes of a success.
+pub(in crate::plan) fn next(
+    record: Option<(String, &FrugalityTrialStatus)>,
+    observed: &Observed,
+    expected_status: &[u16],
+) -> Option<FrugalityTrace> {
+    let trials = observed.trials.iter();
+    let ends = record.and_then(|(name, record)| {
+        let trial = trials.clone().find(|it| it.name_any() == name)?;
+        of(trial, record, observed, expected_status)
+    });
+    ends.or_else(|| {
+        let mut left = trials.filter_map(|it| Some((it, it.status.as_ref()?)));
+        left.find_map(|(trial, record)| of(trial, record, observed, expected_status))
+    })
+}
+
 /// The course of an attempt with this record. `None` if the attempt has not ended, if it ended before its first idle
-/// baseline, or if the operator has no readings of it. `expected_status` are the status codes of a success.
-pub(in crate::plan) fn of(
+/// baseline, or if the operator has no readings of it.
+fn of(
     trial: &FrugalityTrial,
     record: &FrugalityTrialStatus,
     observed: &Observed,

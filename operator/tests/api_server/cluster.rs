@@ -5,7 +5,7 @@ use std::{path::Path, process::Command, sync::OnceLock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject, PostParams, TypeMeta},
+    api::{ApiResource, DynamicObject, ListParams, PostParams, TypeMeta},
     core::GroupVersionKind,
 };
 use serde::Deserialize as _;
@@ -134,20 +134,27 @@ pub(crate) async fn prepare(admin: &Client) {
     definitions.iter_mut().for_each(of_a_later_version);
     definitions.push(cloud_native_pg());
     let api = Api::<CustomResourceDefinition>::all(admin.clone());
-    let mut names = Vec::new();
+    let mut created = Vec::new();
     for definition in definitions {
         let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
-        names.push(definition.name_any());
-        api.create(&PostParams::default(), &definition)
-            .await
-            .unwrap();
+        let definition = api.create(&PostParams::default(), &definition).await;
+        created.push(definition.unwrap());
     }
-    for name in &names {
+    for definition in &created {
         until("the resource is established", || async {
-            let definition = api.get(name).await.unwrap();
+            let definition = api.get(&definition.name_any()).await.unwrap();
             let conditions = definition.status.and_then(|it| it.conditions);
             let mut conditions = conditions.into_iter().flatten();
             conditions.any(|it| it.type_ == "Established" && it.status == "True")
+        })
+        .await;
+        // The API server prepares the storage of a resource at its first request, and refuses lists meanwhile.
+        let (spec, version) = (&definition.spec, &definition.spec.versions[0].name);
+        let kind = GroupVersionKind::gvk(&spec.group, version, &spec.names.kind);
+        let resource = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+        let objects = Api::<DynamicObject>::all_with(admin.clone(), &resource);
+        until("the resource can be listed", || async {
+            objects.list(&ListParams::default()).await.is_ok()
         })
         .await;
     }

@@ -112,6 +112,18 @@ impl Stage {
         .await;
     }
 
+    /// Waits until these attempts and no others have a course.
+    async fn courses(&self, expected: &[String]) {
+        until("the course", || async {
+            let traces = self.all::<FrugalityTrace>().await;
+            traces
+                .iter()
+                .map(ResourceExt::name_any)
+                .eq(expected.iter().cloned())
+        })
+        .await;
+    }
+
     /// Waits until nothing of a run but the ledger is left.
     async fn is_empty(&self) {
         until("nothing is left", || async {
@@ -179,9 +191,7 @@ async fn a_run_reaches_its_load_is_suspended_and_goes_on() {
     stage.outcomes(&[Some(Outcome::Void)]).await;
     stage.is_empty().await;
     // The attempt is void, and its course shows the time until then.
-    let traces = stage.all::<FrugalityTrace>().await;
-    let traces: Vec<_> = traces.iter().map(ResourceExt::name_any).collect();
-    assert_eq!(traces, [first(&benchmark)]);
+    stage.courses(&[first(&benchmark)]).await;
     let suspended = stage.reason("b", Reason::Suspended).await;
     assert_eq!(condition_of(&suspended, condition::COMPLETE), "False");
     assert_eq!(condition_of(&suspended, condition::RECONCILING), "");
@@ -255,6 +265,38 @@ async fn a_run_reaches_its_load_though_every_write_goes_wrong_once() {
         stage.all::<FrugalityTrial>().await[0].name_any(),
         first(&benchmark)
     );
+}
+
+/// The course of an attempt is made of readings in memory, which outlive a pass that goes wrong.
+#[tokio::test]
+async fn an_attempt_has_its_course_though_the_writes_of_its_end_go_wrong() {
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    let _kubelet = Kubelet::start(&stage);
+    let _operator = Operator::start(&stage);
+    is_loaded(&stage).await;
+    stage.reason("b", Reason::Measuring).await;
+    let failed = Fault::Answer(500, "etcdserver: request timed out");
+    for (method, path, fault) in [
+        // The record is not written, then it is and only looks as if it were not.
+        (Method::PATCH, "/frugalitytrials", failed),
+        (Method::PATCH, "/frugalitytrials", Fault::LostAnswer),
+        (Method::DELETE, "/jobs", failed),
+        (Method::POST, "/frugalitytraces", failed),
+        (
+            Method::POST,
+            "/frugalitytraces",
+            Fault::Busy {
+                retry_after_seconds: 1,
+            },
+        ),
+    ] {
+        stage.proxy.fail(method, path, 1, fault);
+    }
+    stage.edit("b", json!({ "suspend": true })).await;
+    stage.courses(&[first(&benchmark)]).await;
+    stage.is_empty().await;
+    assert!(stage.proxy.is_through());
+    stage.outcomes(&[Some(Outcome::Void)]).await;
 }
 
 /// The objects as the API server stores them, defaults included, are still taken for those that the operator made.

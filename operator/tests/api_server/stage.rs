@@ -88,6 +88,12 @@ impl Stage {
     /// A stage with its own namespace and its own nodes. The measured node has a meter.
     pub(crate) async fn new() -> Self {
         static STAGES: AtomicU32 = AtomicU32::new(1);
+        // A test that fails shows the operator's warnings. Another test may have set this already.
+        _ = tracing_subscriber::fmt()
+            .with_test_writer()
+            .with_ansi(false)
+            .with_max_level(tracing::Level::WARN)
+            .try_init();
         let namespace = format!("stage-{}", STAGES.fetch_add(1, Ordering::Relaxed));
         let admin = server().client(User::Admin);
         self::namespace(&admin, &namespace).await;

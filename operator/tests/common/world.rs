@@ -426,7 +426,11 @@ impl World {
     ) -> bool {
         let goes_on = match action {
             Action::Watch(watch) => {
-                self.watch(slot, watch.clone());
+                self.watch(slot, watch);
+                return true;
+            }
+            Action::WatchOnly(trials) => {
+                self.watch_only(slot, trials);
                 return true;
             }
             Action::Lock(action) => self.change_lock(slot, action),
@@ -476,15 +480,7 @@ impl World {
                 true
             }
             Action::Trace(trace) => {
-                let slot = &mut self.slots[slot];
-                let name = trace.name_any();
-                let ends = |trial: &FrugalityTrial| {
-                    trial.name_any() == name && outcome_of(trial).is_some()
-                };
-                assert!(slot.trials.iter().any(ends), "{name} has no end");
-                if slot.traces.iter().all(|known| known.name_any() != name) {
-                    slot.traces.push((**trace).clone());
-                }
+                self.trace(slot, trace);
                 true
             }
             Action::Promote(write) => self.promote(write),
@@ -646,12 +642,12 @@ impl World {
         true
     }
 
-    fn watch(&mut self, slot: usize, watches: Vec<MeterWatch>) {
+    fn watch(&mut self, slot: usize, watches: &[MeterWatch]) {
         let started_unix_seconds = self.now + self.manner.operator_ahead;
         let slot = &mut self.slots[slot];
-        slot.sessions
-            .retain(|trial, _| watches.iter().any(|watch| watch.trial == *trial));
-        for watch in &watches {
+        for watch in watches {
+            slot.watch.retain(|it| it.trial != watch.trial);
+            slot.watch.push(watch.clone());
             let session = slot
                 .sessions
                 .entry(watch.trial.clone())
@@ -665,7 +661,22 @@ impl World {
                 session.check_ended_unix_seconds.get_or_insert(now);
             }
         }
-        slot.watch = watches;
+    }
+
+    fn trace(&mut self, slot: usize, trace: &FrugalityTrace) {
+        let slot = &mut self.slots[slot];
+        let name = trace.name_any();
+        let ends = |trial: &FrugalityTrial| trial.name_any() == name && outcome_of(trial).is_some();
+        assert!(slot.trials.iter().any(ends), "{name} has no end");
+        if slot.traces.iter().all(|known| known.name_any() != name) {
+            slot.traces.push(trace.clone());
+        }
+    }
+
+    fn watch_only(&mut self, slot: usize, trials: &[String]) {
+        let slot = &mut self.slots[slot];
+        slot.sessions.retain(|trial, _| trials.contains(trial));
+        slot.watch.retain(|it| trials.contains(&it.trial));
     }
 
     /// Every operator reads the meters that it watches.

@@ -187,7 +187,7 @@ async fn a_meter_that_no_benchmark_watches_is_left_alone() {
     reader.watch(UID, vec![watch_at("trial", "pi-1", "127.0.0.1")]);
     sleep(SCRAPE_INTERVAL * 3 / 2).await;
     assert!(asked.load(Ordering::Relaxed) >= 1);
-    reader.watch(UID, Vec::new());
+    reader.watch_only(UID, &[]);
     sleep(SCRAPE_INTERVAL).await;
     let asked_so_far = asked.load(Ordering::Relaxed);
     sleep(SCRAPE_INTERVAL * 2).await;
