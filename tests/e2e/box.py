@@ -33,13 +33,19 @@ def measured_cpus() -> int:
 
 def processes(pod_uid: str) -> Iterator[tuple[int, str]]:
     """Process IDs and names of a pod's containers, without the sandbox."""
-    box = Cgroup.find(CGROUP_ROOT).path
-    for directory in box.glob(f"*/kubepods/**/pod{pod_uid}"):
-        for procs in directory.rglob("cgroup.procs"):
-            for line in procs.read_text().split():
-                name = _name_of(line)
-                if name and name != "pause":
-                    yield int(line), name
+    for pid in pids_in(Cgroup.find(CGROUP_ROOT).path, f"pod{pod_uid}"):
+        name = _name_of(pid)
+        if name and name != "pause":
+            yield int(pid), name
+
+
+def pids_in(root: Path, cgroup: str) -> Iterator[str]:
+    """Process IDs in the cgroups of this name and below them. Cgroups may end meanwhile, those of other pods too."""
+    # Unlike Path.glob, os.walk passes over directories that have ended.
+    for directory, _, _ in os.walk(root):
+        if cgroup in Path(directory).parts:
+            with contextlib.suppress(OSError):
+                yield from Path(directory, "cgroup.procs").read_text().split()
 
 
 def system_process(part: str, name: str) -> int:

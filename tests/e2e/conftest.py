@@ -32,6 +32,9 @@ def remove_namespaces(namespaces: list[str], wait: bool) -> None:
 def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[Session]:
     """A watched cluster with these namespaces, new and empty. They are deleted at the end."""
     global _session
+    # A session before this one may have left a benchmark behind.
+    going = [ns["metadata"]["name"] for ns in get("namespaces")["items"] if "deletionTimestamp" in ns["metadata"]]
+    remove_namespaces([*namespaces, *going], wait=True)
     others = [
         f"{fb['metadata']['namespace']}/{fb['metadata']['name']}"
         for fb in get("fb", "-A")["items"]
@@ -39,7 +42,6 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
         and conditions(fb).get("Complete", {}).get("status") != "True"
     ]
     assert not others, f"unfinished benchmarks would go first: {others}"
-    remove_namespaces(namespaces, wait=True)
     fortio = box.ARTIFACTS / "fortio"
     fortio.mkdir(parents=True, exist_ok=True)
     model = meter_model()
@@ -61,7 +63,7 @@ def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[S
         if request.session.testsfailed and os.environ.get("E2E_KEEP") == "1":
             say(f"kept the namespaces {', '.join(namespaces)}")
         else:
-            # Only the ledger is left in them, so the deletion is quick and disturbs nothing.
+            # Usually only the ledger is left in them, so the deletion is quick and disturbs nothing.
             remove_namespaces(namespaces, wait=False)
 
 

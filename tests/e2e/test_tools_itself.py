@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import box
 import gates
 import kube
 import scenarios
@@ -230,3 +231,13 @@ def test_a_check_that_was_never_seen_to_run_has_a_span() -> None:
     seen = check.end
     see("prepare", "terminated")
     assert check.end == seen
+
+
+def test_the_processes_of_a_pod_are_found_while_cgroups_end(tmp_path: Path) -> None:
+    cgroups = {"pi-1/pod1": "", "pi-1/pod1/server": "7\n8\n", "pi-1/pod2/server": "9\n"}
+    for cgroup, pids in cgroups.items():
+        (tmp_path / cgroup).mkdir(parents=True, exist_ok=True)
+        (tmp_path / cgroup / "cgroup.procs").write_text(pids)
+    # The file of a cgroup that has ended since its directory was listed.
+    (tmp_path / "pi-1/pod1/sidecar").mkdir()
+    assert list(box.pids_in(tmp_path, "pod1")) == ["7", "8"]

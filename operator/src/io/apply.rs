@@ -124,7 +124,7 @@ impl Applier {
         let namespace = benchmark.namespace().unwrap_or_default();
         let mut opened = None;
         let mut refused = None;
-        let mut has_course = true;
+        let mut keeps_readings = false;
         let mut forgets = true;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
         let recorded = plan.record().map(|(name, _)| name);
@@ -151,10 +151,17 @@ impl Applier {
                     let uid = benchmark.uid().unwrap_or_default();
                     self.reader.watch(&uid, watch);
                 }
-                Action::Open(entry) => {
-                    opened = self.open(&namespace, &entry).await?;
-                    goes_on = opened.is_some();
-                }
+                Action::Open(entry) => match self.open(&namespace, &entry).await? {
+                    Opening::Created(version) => opened = version,
+                    Opening::Exists => goes_on = false,
+                    // The next pass says why and tries again. It needs the readings from before the entry.
+                    Opening::Refused(refusal) => {
+                        refused = Some(refusal);
+                        keeps_readings = true;
+                    }
+                },
+                // The record of an entry that was refused.
+                Action::Record { .. } if refused.is_some() => goes_on = false,
                 Action::Record {
                     name,
                     version,
@@ -170,8 +177,8 @@ impl Applier {
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
-                Action::Trace(trace) => has_course = self.keep(&namespace, &trace).await,
-                Action::WatchOnly(_) if !has_course => {}
+                Action::Trace(trace) => keeps_readings |= !self.keep(&namespace, &trace).await,
+                Action::WatchOnly(_) if keeps_readings => {}
                 Action::WatchOnly(trials) => {
                     self.reader
                         .watch_only(&benchmark.uid().unwrap_or_default(), &trials);
@@ -256,18 +263,23 @@ impl Applier {
         overtaken_is_fine(result).map_err(failed("take a lock"))
     }
 
-    /// Version of the new entry. `None` if the entry exists: an earlier pass created it and ended before it could
-    /// continue, or another operator created it.
-    async fn open(
-        &self,
-        namespace: &str,
-        trial: &FrugalityTrial,
-    ) -> Result<Option<String>, ApplyError> {
+    async fn open(&self, namespace: &str, trial: &FrugalityTrial) -> Result<Opening, ApplyError> {
         let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
-        match api.create(&post(), trial).await {
-            Ok(created) => Ok(created.resource_version()),
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
-            Err(source) => Err(failed("open an entry of the ledger")(source)),
+        let source = match api.create(&post(), trial).await {
+            Ok(created) => return Ok(Opening::Created(created.resource_version())),
+            Err(kube::Error::Api(status)) if status.code == 409 => return Ok(Opening::Exists),
+            Err(source) => source,
+        };
+        let refusal = match &source {
+            kube::Error::Api(status) => {
+                let object = format!("FrugalityTrial {}", trial.name_any());
+                Refusal::of(&object, status.code, &status.message)
+            }
+            _ => None,
+        };
+        match refusal.filter(Refusal::may_pass) {
+            Some(refusal) => Ok(Opening::Refused(refusal)),
+            None => Err(failed("open an entry of the ledger")(source)),
         }
     }
 
@@ -339,7 +351,9 @@ impl Applier {
             return Ok(None);
         };
         let refusal = match &source {
-            kube::Error::Api(status) => Refusal::of(kind, &name, status.code, &status.message),
+            kube::Error::Api(status) => {
+                Refusal::of(&format!("{kind:?} {name}"), status.code, &status.message)
+            }
             _ => None,
         };
         let Some(refusal) = refusal else {
@@ -550,6 +564,16 @@ impl Applier {
         tracing::warn!(error, name, is_refused, "course of the attempt not stored");
         is_refused
     }
+}
+
+/// What came of the creation of an entry.
+enum Opening {
+    /// The entry has this version.
+    Created(Option<String>),
+    /// An earlier pass created it and ended before it could continue, or another operator created it.
+    Exists,
+    /// A quota has no room for it.
+    Refused(Refusal),
 }
 
 /// Parameters that delete only the given version.

@@ -486,15 +486,16 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Why the API server did not create an object, by its HTTP status code. `None` if the answer is no refusal: the operator
-    /// tries again. A conflict of names is a refusal only if the existing object does not belong to the benchmark.
+    /// Why the API server did not create an object, given by kind and name, by its HTTP status code. `None` if the answer is
+    /// no refusal: the operator tries again. A conflict of names is a refusal only if the existing object does not belong to
+    /// the benchmark.
     #[must_use]
-    pub fn of(kind: ChildKind, name: &str, code: u16, message: &str) -> Option<Self> {
+    pub fn of(object: &str, code: u16, message: &str) -> Option<Self> {
         match code {
             409 => Some(Self {
                 reason: Reason::NameConflict,
                 message: format!(
-                    "{kind:?} {name} exists and does not belong to this benchmark; delete or rename it, then write another number in spec.rerun to start another run"
+                    "{object} exists and does not belong to this benchmark; delete or rename it, then write another number in spec.rerun to start another run"
                 ),
             }),
             400 | 403 | 422 => Some(Self {
@@ -502,7 +503,7 @@ impl Refusal {
                     Refused::Quota => Reason::QuotaExceeded,
                     Refused::Forbidden | Refused::Other => Reason::ChildRefused,
                 },
-                message: format!("the API server refused {kind:?} {name}: {message}"),
+                message: format!("the API server refused {object}: {message}"),
             }),
             _ => None,
         }
@@ -570,7 +571,7 @@ mod tests {
             (429, "too many requests", None),
             (500, quota, None),
         ] {
-            let refusal = Refusal::of(ChildKind::Service, "x", code, message);
+            let refusal = Refusal::of("Service x", code, message);
             assert_eq!(refusal.as_ref().map(|it| it.reason), reason, "{code}");
             let passes = refusal.as_ref().is_some_and(Refusal::may_pass);
             assert_eq!(passes, reason == Some(Reason::QuotaExceeded), "{code}");

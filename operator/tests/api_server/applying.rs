@@ -374,7 +374,7 @@ async fn a_refused_object_ends_the_creating_and_says_why() {
 #[tokio::test]
 async fn a_real_quota_is_a_quota() {
     let (stage, benchmark) = Stage::with_benchmark().await;
-    stage.no_deployments().await;
+    stage.none_of("deployments.apps").await;
     let plan = creating(&benchmark, servers(&stage, &benchmark));
     let refusal = refusal(stage.apply(&benchmark, plan).await.unwrap());
     assert_eq!(refusal.reason, Reason::QuotaExceeded, "{}", refusal.message);

@@ -487,12 +487,21 @@ async fn a_conflict_of_names_ends_a_run_and_a_rerun_keeps_its_verdict() {
     );
 }
 
-/// A run waits for a quota, and goes on.
 #[tokio::test]
 async fn a_quota_is_waited_for() {
+    waits_for_room("deployments.apps").await;
+}
+
+#[tokio::test]
+async fn a_quota_without_room_for_the_ledger_is_waited_for() {
+    waits_for_room("frugalitytrials.frugality.dev").await;
+}
+
+/// A run waits for a quota, says so, and goes on.
+async fn waits_for_room(resource: &str) {
     let stage = Stage::new().await;
     let _kubelet = Kubelet::start(&stage);
-    stage.no_deployments().await;
+    stage.none_of(resource).await;
     stage.benchmark("b", &[]).await;
     let _operator = Operator::start(&stage);
     let waiting = stage.reason("b", Reason::QuotaExceeded).await;

@@ -148,21 +148,48 @@ async fn create_ended(stage: &Stage, name: &str) {
     patch_status(&api, &trial, end).await;
 }
 
+/// Creates this many benchmarks: every second has ended, and the others are queued.
+async fn create_others(stage: &Stage, others: usize) {
+    stream::iter(0..others)
+        .for_each_concurrent(AT_ONCE, |index| async move {
+            let name = format!("b{index:04}");
+            if index % 2 == 0 {
+                create_ended(stage, &name).await;
+            } else {
+                create(stage, &name).await;
+            }
+        })
+        .await;
+}
+
+/// Suspends all benchmarks that wait, and waits until their statuses say so.
+async fn suspend_queued(stage: &Stage, others: usize) {
+    let queued = (1..others).step_by(2).map(|index| format!("b{index:04}"));
+    stream::iter(queued.chain(["new".to_owned()]))
+        .for_each_concurrent(AT_ONCE, |name| async move {
+            stage.edit(&name, json!({ "suspend": true })).await;
+        })
+        .await;
+    until("nothing waits", || async {
+        let reasons = reasons(stage).await.into_iter();
+        let suspended = reasons.filter(|it| it == Reason::Suspended.as_str());
+        suspended.count() == others / 2 + 2
+    })
+    .await;
+}
+
 /// All ledgers. Empty while the API server still prepares to serve them.
 async fn trials(stage: &Stage) -> Vec<FrugalityTrial> {
     let listed = stage.api().list(&ListParams::default()).await;
     listed.map(|it| it.items).unwrap_or_default()
 }
 
-/// Number of benchmarks whose status the operator has written, by the reason in it.
-async fn with_status(stage: &Stage) -> usize {
+/// The reasons in the statuses of all benchmarks that have one.
+async fn reasons(stage: &Stage) -> Vec<String> {
     let api = stage.api::<FrugalityBenchmark>();
     let all = api.list(&ListParams::default()).await.unwrap();
-    let reason = |it: &&FrugalityBenchmark| {
-        let status = it.status.as_ref();
-        status.is_some_and(|it| it.columns.as_ref().is_some_and(|it| it.reason.is_some()))
-    };
-    all.items.iter().filter(reason).count()
+    let reason = |it: FrugalityBenchmark| it.status?.columns?.reason;
+    all.items.into_iter().filter_map(reason).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -198,22 +225,10 @@ async fn cost_of_a_thousand_benchmarks() {
     program.print_cost(&stage, "1 under load").await;
     drop(program);
 
-    stream::iter(0..others)
-        .for_each_concurrent(AT_ONCE, |index| {
-            let stage = &stage;
-            async move {
-                let name = format!("b{index:04}");
-                if index % 2 == 0 {
-                    create_ended(stage, &name).await;
-                } else {
-                    create(stage, &name).await;
-                }
-            }
-        })
-        .await;
+    create_others(&stage, others).await;
     let program = Program::start(&stage);
     let began = Instant::now();
-    while with_status(&stage).await < number() {
+    while reasons(&stage).await.len() < number() {
         assert!(began.elapsed() < PATIENCE, "no status for all");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
@@ -263,5 +278,14 @@ async fn cost_of_a_thousand_benchmarks() {
         began.elapsed().as_secs_f64()
     );
     let label = format!("{}: 1 begun, the others told about it", number() + 1);
+    program.print_cost(&stage, &label).await;
+
+    suspend_queued(&stage, others).await;
+    let label = format!(
+        "{}: nothing changes, {} ended, {} suspended",
+        number() + 1,
+        others.div_ceil(2),
+        others / 2 + 2
+    );
     program.print_cost(&stage, &label).await;
 }

@@ -316,9 +316,9 @@ impl Stage {
         .await
     }
 
-    /// A quota that refuses every Deployment. Its name is `small`.
-    pub(crate) async fn no_deployments(&self) {
-        let hard = json!({ "count/deployments.apps": "0" });
+    /// A quota that refuses every object of a resource. Its name is `small`.
+    pub(crate) async fn none_of(&self, resource: &str) {
+        let hard = json!({ format!("count/{resource}"): "0" });
         let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": hard } });
         let quota: ResourceQuota = serde_json::from_value(quota).unwrap();
         let api = self.api();

@@ -28,19 +28,21 @@ pub(in crate::plan) fn is_not_permanent(
 }
 
 /// Returns the same plan. If the plan tries again to create an object that exceeds a quota, its conditions say so.
-pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, plan: Plan) -> Plan {
-    match &context.observed.refused {
-        Some(refusal) if !plan.create.is_empty() && plan.record().is_none() => {
-            let state = State::Running {
-                reason: refusal.reason,
-                message: format!("{}; waiting until it has room", refusal.message),
-            };
-            Plan {
-                status: context.report(Some(nodes), None, &state).status,
-                requeue_seconds: REFUSED_REQUEUE_SECONDS,
-                ..plan
-            }
-        }
-        _ => plan,
+pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, mut plan: Plan) -> Plan {
+    let opens = plan.opened().is_some();
+    let tries_again = (opens || !plan.create.is_empty()) && plan.record().is_none();
+    let Some(refusal) = context.observed.refused.as_ref().filter(|_| tries_again) else {
+        return plan;
+    };
+    let state = State::Running {
+        reason: refusal.reason,
+        message: format!("{}; waiting until it has room", refusal.message),
+    };
+    plan.status = context.report(Some(nodes), None, &state).status;
+    plan.requeue_seconds = REFUSED_REQUEUE_SECONDS;
+    if opens && !context.ledger.is_begun() {
+        // Until the first entry exists, each pass needs a reading.
+        plan.watch.extend(context.preflight_watches(nodes));
     }
+    plan
 }
