@@ -307,6 +307,22 @@ fn without_work_figures_are_per_execution() {
 }
 
 #[test]
+fn joules_of_executions_with_long_breaks_are_withheld() {
+    let benchmark = executed(&counted());
+    let mut entries = entries(&benchmark, true);
+    for status in entries.iter_mut().filter_map(|it| it.status.as_mut()) {
+        if let Some(requests) = &mut status.requests {
+            requests.occupancy = Some(0.7);
+        }
+    }
+    let status = judged(&benchmark, entries).status;
+    for result in &status.results {
+        assert_eq!(result.gross_joules_per_request, None);
+        assert_eq!(result.batch.as_ref().unwrap().joules_per_execution, None);
+    }
+}
+
+#[test]
 fn the_message_quotes_a_program_that_always_fails() {
     let benchmark = executed(&json!({}));
     let mut entries = entries(&benchmark, false);

@@ -580,6 +580,31 @@ fn a_load_that_the_node_did_not_see_makes_the_attempt_void() {
 }
 
 #[test]
+fn a_restart_before_the_idle_baseline_excuses_nothing_that_comes_later() {
+    let mut world = load_over();
+    let mut report = world.loads[0].report(1.0);
+    for clock in [&mut report.clock, &mut report.clock_after] {
+        clock.as_mut().unwrap().offset_seconds -= 2.2;
+    }
+    let message = report.encode().unwrap();
+    let mut pods = world.slots[0].pods.iter_mut();
+    let injector = pods.find(|pod| pod.facts.role == Role::Injector.as_str());
+    for (_, _, end) in &mut injector.unwrap().ends {
+        end.message.clone_from(&message);
+    }
+    let restarted = |at: f64| {
+        changed(&world, |observed| {
+            let pod = pod_in(observed, Role::Candidate);
+            (pod.restarts, pod.started_unix_seconds) = (1, Some(at));
+        })
+    };
+    let load = world.loads[0].start;
+    assert_void(&restarted(load - 60.0), "LoadNotSeen");
+    // The load may have ended early because the candidate crashed.
+    assert_measured(&restarted(load + 1.0));
+}
+
+#[test]
 fn a_meter_that_answers_without_power_makes_the_attempt_void() {
     let missing = "the meter serves no kepler_node_cpu_joules_total for the node pi-1";
     // The meter reports no power from the first reading on, or for some seconds under load.

@@ -1,7 +1,7 @@
 //! From a ledger to conditions, verdict, figures and columns.
 
 use crate::common::{
-    assert_near,
+    assert_near, edited,
     entries::{Trial, entry, factor, judged, ledger, on_board, share_the_node, without_figures},
     judgement::{CLAIM_UPPER, assert_ended, assert_no_number, budgets, rounded, status, usual},
     of_yaml, summary, three, two, two_with,
@@ -66,6 +66,26 @@ fn a_winner_beats_every_other() {
     assert_eq!(columns.energy.as_deref(), Some("rust: 10.0 mJ gross"));
     assert_eq!(columns.candidate.as_deref(), Some("rust"));
     assert_eq!(close.status.verdict, Some(Verdict::Reported));
+}
+
+#[test]
+fn a_third_candidate_makes_no_winner_of_two_that_are_equal() {
+    let tie_within = edited(&three(), &[("/energy/tieWithin", json!("0.05"))]);
+    // `go` takes 2.5 % more than `rust`: they are separated, and shown to differ by less than 5 %.
+    let close = status(&tie_within, |block, candidate| match candidate {
+        "go" => Trial {
+            gross: 0.01025 * factor(block, 0.01),
+            ..Trial::default()
+        },
+        _ => usual(block, candidate),
+    });
+    let mut comparisons = close.status.comparisons.iter();
+    let pair = comparisons.find(|it| it.candidate == "rust" && it.against == "go");
+    let pair = pair.unwrap();
+    assert_eq!((pair.separated, pair.equivalent), (true, Some(true)));
+    assert_eq!((&close.status.winner, close.status.tie), (&None, None));
+    let winner = close.status.columns.unwrap().winner;
+    assert_eq!(winner.as_deref(), Some("rust, go"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::common::{
 };
 use frugality_operator::{
     api::{
-        BudgetOutcome, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
+        BudgetOutcome, Figure, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
         LABEL_MEASUREMENT, Outcome, Reason, Verdict,
     },
     plan::names,
@@ -518,6 +518,30 @@ fn correlated_trials_widen_a_candidates_own_interval() {
     // The pairs do not have the wave, so their ratio is as narrow as without the wave.
     let ratio = |status: &FrugalityBenchmarkStatus| status.comparisons[0].ratio;
     assert_near(ratio(&wave).upper, ratio(&still).upper);
+}
+
+#[test]
+fn a_value_that_another_candidate_lacks_makes_no_interval_narrower() {
+    let benchmark = two_with(&[("/trials/blocks", json!(10))]);
+    let mut trials = ledger(&benchmark, |block, _| Trial {
+        milliseconds: 10.0 * (0.05 * (f64::from(block) * 0.6).sin()).exp(),
+        ..Trial::default()
+    });
+    let of_rust = |trials: &[FrugalityTrial]| {
+        let status = judged(&benchmark, trials.to_vec()).status;
+        status.results[0].milliseconds_per_request.unwrap()
+    };
+    let complete = of_rust(&trials);
+    let lacking = trials
+        .iter_mut()
+        .find(|it| it.spec.candidate == "python" && it.spec.block == 6)
+        .unwrap();
+    let requests = lacking.status.as_mut().unwrap().requests.as_mut().unwrap();
+    requests.ms_per_request = None;
+    let incomplete = of_rust(&trials);
+    let half = |figure: Figure| (figure.upper / figure.value).ln();
+    let ratio = half(incomplete) / half(complete);
+    assert!((0.7..1.4).contains(&ratio), "{ratio}");
 }
 
 #[test]

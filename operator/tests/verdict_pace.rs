@@ -310,3 +310,43 @@ fn a_limit_at_one_point_leaves_the_others_alone_and_names_no_best_point() {
         );
     }
 }
+
+/// Eight connections to a server that takes 1 ms per request in one thread, and an injector that takes 3 ms between an answer
+/// and the next request: 992 requests/s in 5.07 ms. Without the injector's time, the same requests would queue in the server, for
+/// about 8 ms.
+#[test]
+fn a_time_limit_is_met_only_if_a_faster_injector_could_not_break_it() {
+    for (limit, outcome) in [
+        ("6", BudgetOutcome::Withheld),
+        ("8", BudgetOutcome::Withheld),
+        ("9", BudgetOutcome::Met),
+    ] {
+        let limits = json!({ "maxMillisecondsPerRequest": limit });
+        let plan = status(&budget(&limits), |block, _| {
+            let f = factor(block, 0.001);
+            Trial {
+                milliseconds: 5.07 * f,
+                requests_per_second: 992.0 / f,
+                occupancy: 0.63,
+                ..Trial::default()
+            }
+        });
+        let budget = &plan.status.budgets[0];
+        assert_eq!(budget.outcome, outcome, "{limit}: {}", budget.message);
+        let is_met = outcome == BudgetOutcome::Met;
+        assert_eq!(plan.status.verdict == Some(Verdict::Pass), is_met);
+    }
+}
+
+#[test]
+fn a_rate_that_a_candidate_missed_is_noted() {
+    let at_rate = static_servers(&[("/load/rate", json!(1000))]);
+    let plan = status(&at_rate, |block, candidate| Trial {
+        shortfall: Some(if candidate == "nginx" { 0.6 } else { 0.005 }),
+        ..saturated(block)
+    });
+    let notes = plan.status.notes.join(" ");
+    let note = "nginx reached 40.0 % of the requests/s that were due. The figures are of the rate that was reached.";
+    assert!(notes.contains(note), "{notes}");
+    assert!(!notes.contains("lighttpd reached"), "{notes}");
+}

@@ -51,6 +51,15 @@ pub struct Comparison {
     pub board: Option<BoardVerdict>,
 }
 
+impl Comparison {
+    /// Whether it shows that its candidate beats the other one. A difference that is shown to be too small to matter does not
+    /// count, because it makes a tie.
+    #[must_use]
+    pub fn is_won(&self) -> bool {
+        self.separated && self.ratio.value < 1.0 && self.equivalent != Some(true)
+    }
+}
+
 /// Boards on which one candidate needs less energy than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum BoardVerdict {

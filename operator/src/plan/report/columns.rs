@@ -101,13 +101,18 @@ impl<'a> Table<'a> {
         for comparison in &by_nearness {
             add(&comparison.candidate);
         }
-        for comparison in by_nearness.iter().filter(|it| !beats(it)) {
+        for comparison in by_nearness.iter().filter(|it| !it.is_won()) {
             add(&comparison.against);
         }
         for result in self.results {
             let is_about =
                 |it: &&&Comparison| it.point == result.point && it.against == result.candidate;
-            if !self.comparisons.iter().filter(is_about).any(|it| beats(it)) {
+            if !self
+                .comparisons
+                .iter()
+                .filter(is_about)
+                .any(|it| it.is_won())
+            {
                 add(&result.candidate);
             }
         }
@@ -233,12 +238,6 @@ impl<'a> Table<'a> {
             .and_then(|kind| deciding_figure(result, kind))
             .map_or(f64::INFINITY, |it| it.value)
     }
-}
-
-/// Whether a comparison shows that its candidate beats the other one. A difference that is shown to be too small to matter does
-/// not count, because it makes a tie.
-fn beats(comparison: &Comparison) -> bool {
-    comparison.separated && comparison.ratio.value < 1.0 && comparison.equivalent != Some(true)
 }
 
 /// The parts of a point's name, such as `c16`, `max` and `x3`.

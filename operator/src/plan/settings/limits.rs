@@ -59,13 +59,6 @@ impl Quantity {
         }
     }
 
-    /// Whether this figure would be as good or better without the injector's limit on the rate, in a closed loop:
-    /// more requests/s and, by Little's law, less time per request.
-    #[must_use]
-    pub fn gains_by_pace(self) -> bool {
-        matches!(self, Self::RequestsPerSecond | Self::MillisecondsPerRequest)
-    }
-
     /// Whether the limit is a minimum; otherwise it is a maximum.
     #[must_use]
     pub fn is_minimum(self) -> bool {

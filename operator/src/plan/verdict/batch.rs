@@ -1,13 +1,10 @@
 //! Figures of a candidate's executions, in addition to the figures of requests.
 
-use frugality_measure::{batch::Spread, statistics::geometric_mean};
+use frugality_measure::batch::Spread;
 
 use crate::{
-    api::{BatchResult, Figure, FrugalityTrialStatus, ScoreResult},
-    plan::verdict::{
-        evidence::{Evidence, in_every},
-        measure::Measure,
-    },
+    api::{BatchResult, Figure, ScoreResult},
+    plan::verdict::{evidence::Evidence, measure::Measure},
 };
 
 impl Evidence<'_> {
@@ -32,20 +29,22 @@ impl Evidence<'_> {
                 }),
             work_per_execution: work.map(|work| work.mean),
             work_unit: units.work.clone(),
-            joules_per_execution: self.joules_per_execution(&trials),
+            joules_per_execution: self.joules_per_execution(candidate),
         })
     }
 
     /// Deciding joules per execution. The relative uncertainty that the trials' spread does not show is the same for an execution
     /// as for a unit of work.
-    fn joules_per_execution(&self, trials: &[&FrugalityTrialStatus]) -> Option<Figure> {
+    fn joules_per_execution(&self, candidate: &str) -> Option<Figure> {
         let measure = Measure::Joules(self.deciding);
-        let each = in_every(trials, |trial| {
+        if self.is_of_injector(candidate, measure) {
+            return None;
+        }
+        let estimate = self.mean(candidate, self.settings.level, |trial| {
             let requests = trial.requests.as_ref()?;
             let of_unit = self.value(trial, measure)?;
             Some(of_unit * requests.units() / requests.successes as f64)
         })?;
-        let estimate = geometric_mean(&each, 1.0 - self.settings.level)?;
-        self.expanded(&estimate, trials, measure)
+        self.expanded(&estimate, &self.trials(candidate), measure)
     }
 }

@@ -58,8 +58,9 @@ impl Evidence<'_> {
         }))
     }
 
-    /// Whether two candidates are shown to differ by less than the share `within`.
-    fn is_equal(&self, one: &str, other: &str, within: f64) -> Option<bool> {
+    /// Whether two candidates are shown to differ by less than `tieWithin`. `None` without it.
+    fn equivalent(&self, one: &str, other: &str) -> Option<bool> {
+        let within = self.settings.tie_within?;
         let level = self.settings.tie_level;
         // Two one-sided tests are an interval of twice their level.
         let ratio = self.ratio(one, other, 2.0 * level)?.figure;
@@ -79,9 +80,7 @@ impl Evidence<'_> {
                 let Some(ratio) = self.ratio(candidate, against, settings.claim_level) else {
                     continue;
                 };
-                let equivalent = settings
-                    .tie_within
-                    .and_then(|within| self.is_equal(candidate, against, within));
+                let equivalent = self.equivalent(candidate, against);
                 comparisons.push(Comparison {
                     point: self.point.name.clone(),
                     candidate: candidate.clone(),
@@ -106,7 +105,8 @@ impl Evidence<'_> {
             && comparisons.iter().all(|c| c.equivalent == Some(true))
     }
 
-    /// The candidate that beats every other candidate. All claims must hold, so no claim needs correction.
+    /// The candidate that beats every other candidate. All claims must hold, so no claim needs correction. A candidate does not
+    /// beat one that is shown to be equal.
     pub(super) fn winner(&self, comparisons: &[Comparison]) -> Option<String> {
         let candidates = &self.settings.candidates;
         candidates
@@ -114,7 +114,7 @@ impl Evidence<'_> {
             .find(|candidate| {
                 let beaten = comparisons
                     .iter()
-                    .filter(|c| c.candidate == **candidate && c.separated && c.ratio.value < 1.0)
+                    .filter(|c| c.candidate == **candidate && c.is_won())
                     .count();
                 candidates.len() > 1 && beaten == candidates.len() - 1
             })
@@ -136,7 +136,7 @@ impl Evidence<'_> {
             let ratio = self.ratio(one, other, self.strict_level);
             ratio.is_some_and(|ratio| {
                 ratio.figure.bounds().1 < 1.0 && self.is_beyond_floor(&ratio.figure, floor)
-            })
+            }) && self.equivalent(one, other) != Some(true)
         };
         let beats_all = |one: &&String| {
             let mut others = candidates.iter().filter(|other| other != one);
@@ -194,7 +194,7 @@ impl Evidence<'_> {
             .collect();
         notes.extend(board_notes(comparisons));
         notes.extend(self.limit_notes());
-        notes.extend(self.level_notes());
+        notes.extend(self.shortfall_notes());
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         notes.extend(self.outlier_notes());

@@ -23,11 +23,16 @@ use crate::{
 impl<'a> Evidence<'a> {
     /// A figure with an interval of two-sided error `level`. `None` if a trial lacks it, or if the injector limited it.
     pub(super) fn figure(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<Figure> {
-        let limited = self.limited_by_injector(entrant);
-        if limited.is_some_and(|limited| self.depends_on_pace(measure, limited)) {
+        if self.is_of_injector(entrant, measure) {
             return None;
         }
         self.measured(entrant, measure, level)
+    }
+
+    /// Whether a figure is the injector's and not the entrant's.
+    pub(super) fn is_of_injector(&self, entrant: &str, measure: Measure<'_>) -> bool {
+        let limited = self.limited_by_injector(entrant);
+        limited.is_some_and(|limited| self.depends_on_pace(measure, limited))
     }
 
     /// The figure even if the injector limited it.
@@ -38,7 +43,7 @@ impl<'a> Evidence<'a> {
         level: f64,
     ) -> Option<Figure> {
         let trials = self.trials(entrant);
-        let estimate = self.mean(entrant, measure, level)?;
+        let estimate = self.mean(entrant, level, |trial| self.value(trial, measure))?;
         if matches!(measure, Measure::CpuMilliseconds) {
             return self.widened(&estimate, &trials);
         }
@@ -48,9 +53,15 @@ impl<'a> Evidence<'a> {
         self.expanded(&estimate, &trials, measure)
     }
 
-    /// The geometric mean of a candidate's trials. The interval is wider if trials are correlated.
-    fn mean(&self, entrant: &str, measure: Measure<'_>, level: f64) -> Option<IntervalEstimate> {
-        let in_order = self.in_order(measure);
+    /// The geometric mean of a candidate's trials. The interval is wider if trials are correlated. `None` if a trial lacks the
+    /// value.
+    pub(super) fn mean(
+        &self,
+        entrant: &str,
+        level: f64,
+        value: impl Fn(&FrugalityTrialStatus) -> Option<f64>,
+    ) -> Option<IntervalEstimate> {
+        let in_order = self.in_order(value);
         let of_entrant: Option<Vec<(usize, f64)>> = in_order
             .iter()
             .flatten()
@@ -67,8 +78,11 @@ impl<'a> Evidence<'a> {
     }
 
     /// The values of all entrants' trials at this point, block by block in the order of measurement.
-    fn in_order(&self, measure: Measure<'_>) -> Vec<Vec<(&'a str, Option<f64>)>> {
-        let value = |trial: &FrugalityTrial| self.value(trial.status.as_ref()?, measure);
+    fn in_order(
+        &self,
+        value: impl Fn(&FrugalityTrialStatus) -> Option<f64>,
+    ) -> Vec<Vec<(&'a str, Option<f64>)>> {
+        let value = |trial: &FrugalityTrial| value(trial.status.as_ref()?);
         let of_block = |block: &Vec<&'a FrugalityTrial>| {
             let trials = block.iter().copied();
             trials
@@ -78,22 +92,26 @@ impl<'a> Evidence<'a> {
         self.blocks.iter().map(of_block).collect()
     }
 
-    /// The correlation of neighbouring trials, if there is one. `None` if a trial lacks the value.
+    /// The correlation of neighbouring trials, if there is one. Trials without the value are left out: a value that another
+    /// candidate lacks must not make an interval narrower.
     fn correlation(&self, in_order: &[Vec<(&str, Option<f64>)>]) -> Option<Correlation> {
         let entrants = self.settings.entrants();
-        let of_block = |block: &Vec<(&str, Option<f64>)>| -> Option<Vec<(usize, f64)>> {
-            block
-                .iter()
-                .map(|(name, value)| Some((entrants.iter().position(|e| e == name)?, (*value)?)))
+        let of_block = |block: &Vec<(&str, Option<f64>)>| -> Vec<(usize, f64)> {
+            let trials = block.iter();
+            trials
+                .filter_map(|(name, value)| {
+                    Some((entrants.iter().position(|e| e == name)?, (*value)?))
+                })
                 .collect()
         };
-        let blocks: Option<Vec<_>> = in_order.iter().map(of_block).collect();
-        serial::correlation(&blocks?)
+        let blocks: Vec<_> = in_order.iter().map(of_block).collect();
+        serial::correlation(&blocks)
     }
 
     /// A note if the deciding figures of neighbouring trials are correlated.
     pub(super) fn correlation_note(&self) -> Option<String> {
-        let in_order = self.in_order(Measure::Joules(self.deciding));
+        let measure = Measure::Joules(self.deciding);
+        let in_order = self.in_order(|trial| self.value(trial, measure));
         let found = self.correlation(&in_order)?;
         Some(format!(
             "Trials resemble the previous trials (von Neumann's ratio, p = {}, correlation {}). The intervals of each candidate's figures are widened. Ratios are paired and are not widened.",

@@ -10,7 +10,11 @@ use crate::{
     },
     plan::{
         settings::{POINT_OF_HIGHEST_RATE, Quantity},
-        verdict::{evidence::Evidence, measure::Measure, not_compared::NotCompared},
+        verdict::{
+            evidence::{Evidence, in_every},
+            measure::Measure,
+            not_compared::NotCompared,
+        },
     },
     text,
 };
@@ -36,8 +40,8 @@ impl Evidence<'_> {
         limited(&paces).filter(|limited| is_level && limited.is_rate)
     }
 
-    /// Notes about candidates that did not reach the rate of this load level.
-    pub(super) fn level_notes(&self) -> Vec<String> {
+    /// Notes about candidates that did not reach this point's rate.
+    pub(super) fn shortfall_notes(&self) -> Vec<String> {
         let of_candidate = |name: &String| {
             let paces = self.paces(name);
             let shortfall =
@@ -51,10 +55,15 @@ impl Evidence<'_> {
             })
         };
         let candidates = self.settings.candidates.iter();
-        candidates
-            .filter(|_| self.point.level.is_some())
-            .filter_map(of_candidate)
-            .collect()
+        candidates.filter_map(of_candidate).collect()
+    }
+
+    /// The smallest occupancy of an entrant's trials; absent if a trial has none.
+    pub(super) fn least_occupancy(&self, entrant: &str) -> Option<f64> {
+        let each = in_every(&self.trials(entrant), |trial| {
+            trial.requests.as_ref()?.occupancy
+        })?;
+        each.into_iter().reduce(f64::min)
     }
 
     fn paces(&self, entrant: &str) -> Vec<Pace> {

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use frugality_measure::{
-    energy::WorkloadFigures,
-    statistics::{IntervalEstimate, geometric_mean},
-};
+use frugality_measure::energy::WorkloadFigures;
 
 use crate::{
     api::{DecidingFigure, FrugalityTrialStatus, WorkloadResult},
@@ -34,11 +31,13 @@ impl Evidence<'_> {
         let mut incomplete = Vec::new();
         let mut result = |name: &str| {
             let mean = |value: fn(&WorkloadFigures) -> Option<f64>| {
-                geometric_mean(&of_server(&trials, name, value)?, 1.0 - self.settings.level)
+                self.mean(candidate, self.settings.level, |trial| {
+                    value(of_server(trial, name)?)
+                })
             };
-            let joules = mean(|it| it.joules_per_request).and_then(|estimate: IntervalEstimate| {
-                self.expanded(&estimate, &trials, attributed)
-            });
+            let joules = mean(|it| it.joules_per_request)
+                .filter(|_| !self.is_of_injector(candidate, attributed))
+                .and_then(|estimate| self.expanded(&estimate, &trials, attributed));
             if joules.is_none() {
                 incomplete.push(name.to_owned());
             }
@@ -47,15 +46,17 @@ impl Evidence<'_> {
                 attributed_joules_per_request: joules,
                 cpu_milliseconds_per_request: mean(|it| Some(1000.0 * it.cpu_seconds_per_request?))
                     .and_then(|estimate| self.widened(&estimate, &trials)),
-                peak_memory_bytes: of_server(&trials, name, |it| it.peak_working_set_bytes)
-                    .and_then(largest_bytes),
+                peak_memory_bytes: in_every(&trials, |trial| {
+                    of_server(trial, name)?.peak_working_set_bytes
+                })
+                .and_then(largest_bytes),
             }
         };
         let results = names.into_iter().map(&mut result).collect();
         if !incomplete.is_empty() {
             let names = incomplete.join(", ");
             withheld.push(format!(
-                "attributed joules of {names} apart: missing in a trial, or without an interval"
+                "attributed joules of {names} apart: missing in a trial, limited by the injector, or without an interval"
             ));
         }
         results
@@ -69,13 +70,7 @@ fn figures(trial: &FrugalityTrialStatus) -> &[WorkloadFigures] {
         .map_or(&[], |energy| &energy.workloads)
 }
 
-/// A server's value in every trial. `None` if a trial lacks it.
-fn of_server(
-    trials: &[&FrugalityTrialStatus],
-    name: &str,
-    value: fn(&WorkloadFigures) -> Option<f64>,
-) -> Option<Vec<f64>> {
-    in_every(trials, |trial| {
-        value(figures(trial).iter().find(|it| it.name == name)?)
-    })
+/// The figures of a server in a trial.
+fn of_server<'a>(trial: &'a FrugalityTrialStatus, name: &str) -> Option<&'a WorkloadFigures> {
+    figures(trial).iter().find(|it| it.name == name)
 }

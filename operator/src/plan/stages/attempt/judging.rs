@@ -106,7 +106,7 @@ impl Attempt<'_> {
         let restarted_pods: BTreeSet<String> = self
             .pods(Role::Candidate)
             .iter()
-            .filter(|pod| pod.restarts > 0)
+            .filter(|pod| has_restarted(pod, idle_before))
             .map(|pod| pod.uid.clone())
             .collect();
         let assessed = assess(&attempt::Attempt {
@@ -313,4 +313,12 @@ impl Attempt<'_> {
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
             .filter_map(|trial| trial.status.as_ref())
     }
+}
+
+/// Whether the candidate's container of a pod restarted after the first idle baseline began. An earlier restart explains nothing
+/// in the readings. Kubernetes' times are in whole seconds, and the baseline begins two seconds after readiness.
+fn has_restarted(pod: &PodFacts, idle_before: Window) -> bool {
+    let started = pod.started_unix_seconds;
+    let is_later = started.is_none_or(|at| at > idle_before.start_unix_seconds - 1.0);
+    pod.restarts > 0 && is_later
 }

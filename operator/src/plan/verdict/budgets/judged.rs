@@ -71,12 +71,25 @@ impl<'a> Judged<'a> {
     fn figure(&self, level: f64) -> Option<Figure> {
         let figure = self.measured(level);
         match self.limited {
-            // With a faster injector the candidate would be as good or better, so a limit that is met stays met.
-            Some(_) if self.limit.quantity.gains_by_pace() => {
-                figure.filter(|figure| self.is_kept(figure))
-            }
-            Some(_) => None,
+            Some(limited) => figure.filter(|figure| self.stays_met(figure, limited)),
             None => figure,
+        }
+    }
+
+    /// Whether a limit that is met stays met with a faster injector. In a closed loop the rate then rises or stays. By Little's
+    /// law, (time per request + the injector's own time) · rate = connections. So with a faster injector the time per request
+    /// is at most connections / rate, which is today's time / occupancy.
+    fn stays_met(&self, figure: &Figure, limited: Limited) -> bool {
+        let candidate = &self.limit.candidate;
+        match self.limit.quantity {
+            Quantity::RequestsPerSecond => self.is_kept(figure),
+            // The rate is given and was reached. The injector's waits only add to the times.
+            Quantity::MillisecondsPerRequest if !limited.is_rate => self.is_kept(figure),
+            Quantity::MillisecondsPerRequest => {
+                let occupancy = self.evidence.least_occupancy(candidate);
+                occupancy.is_some_and(|it| figure.bounds().1 / it < self.limit.value)
+            }
+            _ => false,
         }
     }
 
