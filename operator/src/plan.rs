@@ -137,10 +137,6 @@ pub fn plan(
         let keep = usize::try_from(benchmark.spec.runs_to_keep).unwrap_or(1);
         plan.forget = retention::surplus(&run, &observed.trials, keep);
     }
-    let ends = plan.record().filter(|(_, record)| record.outcome.is_some());
-    if let Some((ended, _)) = ends {
-        plan.watch.retain(|watch| watch.trial != ended);
-    }
     plan.trace = parsed
         .as_ref()
         .ok()

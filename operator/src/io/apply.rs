@@ -124,10 +124,11 @@ impl Applier {
         let namespace = benchmark.namespace().unwrap_or_default();
         let mut opened = None;
         let mut refused = None;
-        let mut keeps_readings = false;
+        let mut has_course = true;
         let mut forgets = true;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
         let recorded = plan.record().map(|(name, _)| name);
+        let attempt_ends = recorded.is_some();
         let attempt = recorded.or_else(|| plan.opened().map(ResourceExt::name_any));
         for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
@@ -151,17 +152,14 @@ impl Applier {
                     let uid = benchmark.uid().unwrap_or_default();
                     self.reader.watch(&uid, watch);
                 }
-                Action::Open(entry) => match self.open(&namespace, &entry).await? {
-                    Opening::Created(version) => opened = version,
-                    Opening::Exists => goes_on = false,
-                    // The next pass says why and tries again. It needs the readings from before the entry.
-                    Opening::Refused(refusal) => {
-                        refused = Some(refusal);
-                        keeps_readings = true;
+                Action::Open(entry) => {
+                    match self.open(&namespace, &entry, attempt_ends).await? {
+                        Opening::Created(version) => opened = version,
+                        Opening::Exists => goes_on = false,
+                        // The next pass says why and tries again.
+                        Opening::Refused(refusal) => refused = Some(refusal),
                     }
-                },
-                // The record of an entry that was refused.
-                Action::Record { .. } if refused.is_some() => goes_on = false,
+                }
                 Action::Record {
                     name,
                     version,
@@ -177,8 +175,8 @@ impl Applier {
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
-                Action::Trace(trace) => keeps_readings |= !self.keep(&namespace, &trace).await,
-                Action::WatchOnly(_) if keeps_readings => {}
+                Action::Trace(trace) => has_course = self.keep(&namespace, &trace).await,
+                Action::WatchOnly(_) if !has_course => {}
                 Action::WatchOnly(trials) => {
                     self.reader
                         .watch_only(&benchmark.uid().unwrap_or_default(), &trials);
@@ -263,7 +261,14 @@ impl Applier {
         overtaken_is_fine(result).map_err(failed("take a lock"))
     }
 
-    async fn open(&self, namespace: &str, trial: &FrugalityTrial) -> Result<Opening, ApplyError> {
+    /// Creates an entry. `is_recorded`: its record follows. Without its entry a record has no place, so a quota that has
+    /// no room is then an error like any other.
+    async fn open(
+        &self,
+        namespace: &str,
+        trial: &FrugalityTrial,
+        is_recorded: bool,
+    ) -> Result<Opening, ApplyError> {
         let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
         let source = match api.create(&post(), trial).await {
             Ok(created) => return Ok(Opening::Created(created.resource_version())),
@@ -277,7 +282,7 @@ impl Applier {
             }
             _ => None,
         };
-        match refusal.filter(Refusal::may_pass) {
+        match refusal.filter(|it| it.may_pass() && !is_recorded) {
             Some(refusal) => Ok(Opening::Refused(refusal)),
             None => Err(failed("open an entry of the ledger")(source)),
         }
@@ -540,9 +545,9 @@ impl Applier {
         }
     }
 
-    /// Creates the course of an attempt. A failure changes nothing else. Returns whether that was all: a later pass
-    /// tries again if the API server failed or was silent, but not if it refused the course. After an upgrade the cluster
-    /// may lack the definition or the right. An existing object is the same course, because its attempt ends once.
+    /// Creates the course of an attempt. A failure changes nothing else. Returns whether the readings may be dropped: the
+    /// course is stored, or the API server refused it. After an upgrade the cluster may lack the definition or the right. An
+    /// existing object is the course of the same attempt, because an attempt ends once.
     async fn keep(&self, namespace: &str, trace: &FrugalityTrace) -> bool {
         let creation = tokio::time::timeout(TRACE_TIMEOUT, self.post(namespace, trace)).await;
         let (error, is_refused) = match creation {

@@ -21,7 +21,7 @@ pub struct Plan {
     /// Locks of nodes to release and to take.
     pub locks: Vec<LockAction>,
     /// Meters to read, each for one trial. If nothing goes wrong, the pass ends with the readings of all other trials
-    /// of this benchmark dropped.
+    /// of this benchmark dropped, and with those of a trial that it ends.
     pub watch: Vec<MeterWatch>,
     /// The next entry or record of the ledger.
     pub ledger: Option<LedgerWrite>,
@@ -87,9 +87,12 @@ impl Plan {
     /// record), this operator skips all later actions: the plan's input is out of date.
     #[must_use]
     pub fn actions(self, current_status: Option<&FrugalityBenchmarkStatus>) -> Vec<Action> {
+        let ends = self.record().filter(|(_, record)| record.outcome.is_some());
+        let ended = ends.map(|(name, _)| name);
+        let watched = self.watch.iter().map(|it| it.trial.clone());
+        let watched = watched.filter(|it| Some(it) != ended.as_ref()).collect();
         let status = (current_status != Some(&self.status)).then(|| Box::new(self.status));
         let locks = self.locks.into_iter().map(Action::Lock);
-        let watched = self.watch.iter().map(|it| it.trial.clone()).collect();
         locks
             .chain([Action::Watch(self.watch)])
             .chain(self.ledger.into_iter().flat_map(LedgerWrite::actions))

@@ -5,11 +5,13 @@ use frugality_measure::{
     report::InjectionReport,
     slices::Slices,
 };
+use jiff::Timestamp;
 use kube::{Resource, ResourceExt, api::ObjectMeta};
 
 use crate::{
     api::{FrugalityTrace, FrugalityTraceSpec, FrugalityTrial, FrugalityTrialStatus, Role},
     plan::{facts::Observed, objects::INJECTOR_CONTAINER},
+    time::unix_seconds,
 };
 
 /// The course to store in this pass: that of the attempt which ends with this record, given with its name. Otherwise that
@@ -42,8 +44,13 @@ fn of(
     record.outcome?;
     let name = trial.name_any();
     let session = observed.sessions.get(&name)?;
+    // A session that waits for its course goes on reading.
+    let finished = record.finished_at.as_ref()?.parse::<Timestamp>().ok()?;
+    let last = unix_seconds(finished) + observed.operator_ahead_seconds;
+    let readings = &session.readings;
+    let count = readings.partition_point(|it| it.scraped_at_unix_seconds <= last);
     let phases = trace(&TraceReadings {
-        readings: &session.readings,
+        readings: &readings[..count],
         idle_before: record.idle_before?,
         windows: record.window.zip(record.idle_after),
         candidate_pods: &record.candidate_pods.iter().cloned().collect(),

@@ -14,7 +14,9 @@ use frugality_operator::{
         reader::Reader,
     },
     plan::names::{lock_name, run_id, trial_name},
+    time::unix_seconds,
 };
+use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     batch::v1::Job,
@@ -282,13 +284,7 @@ async fn an_attempt_has_its_course_though_the_writes_of_its_end_go_wrong() {
         (Method::PATCH, "/frugalitytrials", Fault::LostAnswer),
         (Method::DELETE, "/jobs", failed),
         (Method::POST, "/frugalitytraces", failed),
-        (
-            Method::POST,
-            "/frugalitytraces",
-            Fault::Busy {
-                retry_after_seconds: 1,
-            },
-        ),
+        (Method::POST, "/frugalitytraces", failed),
     ] {
         stage.proxy.fail(method, path, 1, fault);
     }
@@ -297,6 +293,12 @@ async fn an_attempt_has_its_course_though_the_writes_of_its_end_go_wrong() {
     stage.is_empty().await;
     assert!(stage.proxy.is_through());
     stage.outcomes(&[Some(Outcome::Void)]).await;
+    // It was stored seconds later, and ends with the attempt.
+    let status = stage.all::<FrugalityTrial>().await.remove(0).status;
+    let finished: Timestamp = status.unwrap().finished_at.unwrap().parse().unwrap();
+    let phases = stage.all::<FrugalityTrace>().await.remove(0).spec.phases;
+    let end = phases.last().unwrap().end_unix_seconds;
+    assert!(end < unix_seconds(finished) + 0.5, "{end} {finished}");
 }
 
 /// The objects as the API server stores them, defaults included, are still taken for those that the operator made.

@@ -48,7 +48,9 @@ fn begin(context: &Context<'_>, settings: &Settings, nodes: &Nodes, start: &Star
         &format!("starting {}", trial.name_any()),
         SOON_SECONDS,
     );
-    plan.watch = context.trial_watch(settings, nodes, &trial);
+    // Preflight needs its session until the first entry exists.
+    plan.watch
+        .extend(context.trial_watch(settings, nodes, &trial));
     plan.ledger = Some(LedgerWrite::open(trial));
     plan
 }

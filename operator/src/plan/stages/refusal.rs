@@ -27,10 +27,10 @@ pub(in crate::plan) fn is_not_permanent(
     }
 }
 
-/// Returns the same plan. If the plan tries again to create an object that exceeds a quota, its conditions say so.
+/// Returns the same plan. If the plan tries again to create an object or an entry that exceeds a quota, its conditions say so.
 pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, mut plan: Plan) -> Plan {
-    let opens = plan.opened().is_some();
-    let tries_again = (opens || !plan.create.is_empty()) && plan.record().is_none();
+    let creates = plan.opened().is_some() || !plan.create.is_empty();
+    let tries_again = creates && plan.record().is_none();
     let Some(refusal) = context.observed.refused.as_ref().filter(|_| tries_again) else {
         return plan;
     };
@@ -40,9 +40,5 @@ pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, mut plan: 
     };
     plan.status = context.report(Some(nodes), None, &state).status;
     plan.requeue_seconds = REFUSED_REQUEUE_SECONDS;
-    if opens && !context.ledger.is_begun() {
-        // Until the first entry exists, each pass needs a reading.
-        plan.watch.extend(context.preflight_watches(nodes));
-    }
     plan
 }
