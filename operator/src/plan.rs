@@ -108,7 +108,8 @@ pub fn plan(
     }
     // An edit of the spec may have ended a run with an open attempt. No stage ends that attempt. It is an attempt of this
     // run if the edit starts no other run, for example if fewer blocks decide with other budgets.
-    if plan.ledger.is_none() && !observed.namespace_forbidden {
+    // It ends before another one begins.
+    if plan.record().is_none() && !observed.namespace_forbidden {
         let has_ended = plan.status.end().is_some() && observed.unreadable.is_empty();
         let is_left_open = |trial: &&FrugalityTrial| {
             (has_ended || trial.spec.run != run) && outcome_of(trial).is_none()

@@ -293,6 +293,19 @@ fn trials_of_an_older_run_never_count() {
 }
 
 #[test]
+fn an_edit_right_after_the_first_entry_ends_it_before_another_begins() {
+    let mut world = World::new([two_with(&[("/database", Value::Null)])]);
+    world.run_until("the first entry", |world| !world.slots[0].trials.is_empty());
+    let old = run_of(&world.slots[0].benchmark);
+    world.edit(0, &[("/load/connections", json!(8))]);
+    world.run_until("the next entry", |world| world.slots[0].trials.len() == 2);
+    let mut trials = world.slots[0].trials.iter();
+    let first = trials.find(|it| it.spec.run == old).unwrap();
+    let reason = first.status.as_ref().and_then(|it| it.reason.as_deref());
+    assert_eq!(reason, Some(Reason::Superseded.as_str()));
+}
+
+#[test]
 fn an_edit_under_load_ends_the_old_run_before_the_new_one_begins() {
     let mut world = under_load();
     let old = run_of(&world.slots[0].benchmark);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{
     attempt::{
         after, assert_measured, assert_void, changed, load_over, measured, record, reported, said,
-        second_trial,
+        says, second_trial,
     },
     manner::{ROWS, pod_in},
     summary::of_plan,
@@ -581,19 +581,15 @@ fn a_load_that_the_node_did_not_see_makes_the_attempt_void() {
 
 #[test]
 fn a_restart_before_the_idle_baseline_excuses_nothing_that_comes_later() {
-    let mut world = load_over();
+    let world = load_over();
     let mut report = world.loads[0].report(1.0);
     for clock in [&mut report.clock, &mut report.clock_after] {
         clock.as_mut().unwrap().offset_seconds -= 2.2;
     }
     let message = report.encode().unwrap();
-    let mut pods = world.slots[0].pods.iter_mut();
-    let injector = pods.find(|pod| pod.facts.role == Role::Injector.as_str());
-    for (_, _, end) in &mut injector.unwrap().ends {
-        end.message.clone_from(&message);
-    }
     let restarted = |at: f64| {
         changed(&world, |observed| {
+            says(observed, &message);
             let pod = pod_in(observed, Role::Candidate);
             (pod.restarts, pod.started_unix_seconds) = (1, Some(at));
         })

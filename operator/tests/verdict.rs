@@ -60,7 +60,7 @@ fn a_winner_beats_every_other() {
     let close = status(&three(), with_go(0.0101, -0.02));
     assert_eq!(close.status.winner, None);
     let columns = close.status.columns.unwrap();
-    // The two that lead are named. The ratio and the figures are of the first of them, against the next candidate.
+    // The two that lead are named. Ratio and figures show the first of them, against the next candidate.
     assert_eq!(columns.winner.as_deref(), Some("rust, go"));
     assert_eq!(columns.ratio.as_deref(), Some("0.33 [0.32–0.35]"));
     assert_eq!(columns.energy.as_deref(), Some("rust: 10.0 mJ gross"));

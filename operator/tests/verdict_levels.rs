@@ -315,7 +315,7 @@ fn a_rate_that_was_not_reached_is_the_rate_of_its_level() {
     let found = curve(&plan, "rust");
     assert_eq!(found.withheld, Vec::<String>::new());
     assert_shows(found.marginal_joules_per_request, 0.005);
-    let note = "At c4-100%: rust reached 97.0 % of the requests/s that were due. The figures are of the rate that was reached.";
+    let note = "At c4-100%: rust reached 97.0 % of the requests/s that were due. The figures hold for the rate that was reached.";
     let notes = &plan.status.notes;
     assert!(notes.iter().any(|it| it == note), "{notes:?}");
 }

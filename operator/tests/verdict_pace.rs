@@ -346,7 +346,7 @@ fn a_rate_that_a_candidate_missed_is_noted() {
         ..saturated(block)
     });
     let notes = plan.status.notes.join(" ");
-    let note = "nginx reached 40.0 % of the requests/s that were due. The figures are of the rate that was reached.";
+    let note = "nginx reached 40.0 % of the requests/s that were due. The figures hold for the rate that was reached.";
     assert!(notes.contains(note), "{notes}");
     assert!(!notes.contains("lighttpd reached"), "{notes}");
 }

@@ -32,7 +32,7 @@ def remove_namespaces(namespaces: list[str], wait: bool) -> None:
 def watched(namespaces: list[str], request: pytest.FixtureRequest) -> Iterator[Session]:
     """A watched cluster with these namespaces, new and empty. They are deleted at the end."""
     global _session
-    # A session before this one may have left a benchmark behind.
+    # An earlier session may have left a benchmark.
     going = [ns["metadata"]["name"] for ns in get("namespaces")["items"] if "deletionTimestamp" in ns["metadata"]]
     remove_namespaces([*namespaces, *going], wait=True)
     others = [

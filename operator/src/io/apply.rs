@@ -3,18 +3,23 @@
 //! Child objects are created and never overwritten. If an object of the same name exists without this benchmark's
 //! label, it belongs to another program, and the creation fails.
 
+mod answer;
+mod ledger;
+
+pub use self::answer::ApplyError;
+pub(crate) use self::answer::only;
+use self::{
+    answer::{FIELD_MANAGER, failed, overtaken_is_fine, post, refusal},
+    ledger::Opening,
+};
 use crate::{
     api::{
-        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrace,
-        FrugalityTrial, FrugalityTrialStatus, LABEL_BENCHMARK_UID, LABEL_LOCK, LOCK_OF_NODE,
-        Reason,
+        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, LABEL_BENCHMARK_UID,
+        LABEL_LOCK, LOCK_OF_NODE, Reason,
     },
     io::{moments::Moments, password, reader::Reader},
     plan::{
-        action::{
-            Action, BaselineWrite, ChildObject, Deletion, EventNote, ForgottenEntry, LockAction,
-            Plan,
-        },
+        action::{Action, BaselineWrite, ChildObject, Deletion, EventNote, LockAction, Plan},
         database::cloud_native_pg,
         facts::{ChildKind, Refusal},
         names::lock_name,
@@ -23,8 +28,6 @@ use crate::{
     text::within_bytes,
     time::{self, unix_seconds},
 };
-use std::time::Duration;
-
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -37,51 +40,15 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+    api::{DeleteParams, DynamicObject, ObjectMeta, Preconditions},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::json;
 
-/// Name under which the API server records who set a field.
-const FIELD_MANAGER: &str = "frugality-operator";
 /// Most bytes that the API server accepts in an event's note (`NoteLengthLimit` of its validation of events).
 const NOTE_BYTES: usize = 1024;
 /// A plan from older observations is dropped at the next action. The process may have been stopped, and another
 /// operator may have continued. A pass takes a fraction of a second.
 const STALE_AFTER_SECONDS: f64 = 10.0;
-
-/// Longest wait for the answer to the course of an attempt. A pass has 30 s in all.
-const TRACE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A plan could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// The API server refused, or the operator could not reach it.
-    #[error("cannot {what}: {source}")]
-    Api {
-        /// The attempted action.
-        what: &'static str,
-        /// Cause.
-        source: kube::Error,
-    },
-    /// The system gave no random numbers.
-    #[error("cannot make a password: {0}")]
-    Password(#[source] getrandom::Error),
-}
-
-impl ApplyError {
-    /// Whether the API server forbids the action. The operator may have lost its rights in the namespace.
-    #[must_use]
-    pub fn is_forbidden(&self) -> bool {
-        match self {
-            Self::Api {
-                source: kube::Error::Api(status),
-                ..
-            } => status.code == 403,
-            Self::Api { .. } | Self::Password(_) => false,
-        }
-    }
-}
 
 /// Result of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +95,7 @@ impl Applier {
         let mut forgets = true;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
         let recorded = plan.record().map(|(name, _)| name);
-        let attempt_ends = recorded.is_some();
+        let has_record = recorded.is_some();
         let attempt = recorded.or_else(|| plan.opened().map(ResourceExt::name_any));
         for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
@@ -153,7 +120,7 @@ impl Applier {
                     self.reader.watch(&uid, watch);
                 }
                 Action::Open(entry) => {
-                    match self.open(&namespace, &entry, attempt_ends).await? {
+                    match ledger::open(&self.client, &namespace, &entry, has_record).await? {
                         Opening::Created(version) => opened = version,
                         Opening::Exists => goes_on = false,
                         // The next pass says why and tries again.
@@ -166,16 +133,23 @@ impl Applier {
                     record,
                 } => {
                     let version = version.or(opened.take());
-                    goes_on = self
-                        .record(&namespace, &name, version.as_deref(), &record)
-                        .await?;
+                    goes_on = ledger::record(
+                        &self.client,
+                        &namespace,
+                        &name,
+                        version.as_deref(),
+                        &record,
+                    )
+                    .await?;
                 }
                 Action::Status(status) => self.tell(benchmark, *status).await?,
                 Action::Create(_) if refused.is_some() => {}
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
-                Action::Trace(trace) => has_course = self.keep(&namespace, &trace).await,
+                Action::Trace(trace) => {
+                    has_course = ledger::store_course(&self.client, &namespace, &trace).await;
+                }
                 Action::WatchOnly(_) if !has_course => {}
                 Action::WatchOnly(trials) => {
                     self.reader
@@ -183,7 +157,9 @@ impl Applier {
                 }
                 Action::Promote(write) => goes_on = self.promote(&namespace, *write).await?,
                 Action::Forget(_) if !forgets => {}
-                Action::Forget(entry) => forgets = self.forget(&namespace, &entry).await,
+                Action::Forget(entry) => {
+                    forgets = ledger::forget(&self.client, &namespace, &entry).await;
+                }
                 Action::Expire => self.expire(benchmark).await?,
             }
             if !goes_on {
@@ -261,55 +237,6 @@ impl Applier {
         overtaken_is_fine(result).map_err(failed("take a lock"))
     }
 
-    /// Creates an entry. `is_recorded`: its record follows. Without its entry a record has no place, so a quota that has
-    /// no room is then an error like any other.
-    async fn open(
-        &self,
-        namespace: &str,
-        trial: &FrugalityTrial,
-        is_recorded: bool,
-    ) -> Result<Opening, ApplyError> {
-        let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
-        let source = match api.create(&post(), trial).await {
-            Ok(created) => return Ok(Opening::Created(created.resource_version())),
-            Err(kube::Error::Api(status)) if status.code == 409 => return Ok(Opening::Exists),
-            Err(source) => source,
-        };
-        let refusal = match &source {
-            kube::Error::Api(status) => {
-                let object = format!("FrugalityTrial {}", trial.name_any());
-                Refusal::of(&object, status.code, &status.message)
-            }
-            _ => None,
-        };
-        match refusal.filter(|it| it.may_pass() && !is_recorded) {
-            Some(refusal) => Ok(Opening::Refused(refusal)),
-            None => Err(failed("open an entry of the ledger")(source)),
-        }
-    }
-
-    /// Writes a record over the given version of the entry. False if the entry has changed since: an idle baseline
-    /// that another operator recorded must not be replaced by a later one.
-    async fn record(
-        &self,
-        namespace: &str,
-        name: &str,
-        resource_version: Option<&str>,
-        record: &FrugalityTrialStatus,
-    ) -> Result<bool, ApplyError> {
-        let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
-        let patch = json!({
-            "metadata": { "resourceVersion": resource_version },
-            "status": record,
-        });
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.into()),
-            ..PatchParams::default()
-        };
-        let result = api.patch_status(name, &params, &Patch::Merge(patch)).await;
-        overtaken_is_fine(result).map_err(failed("record an attempt"))
-    }
-
     /// Replaces the status that the plan was made from. If the status has changed since, the next pass writes the
     /// current one.
     async fn tell(
@@ -355,13 +282,7 @@ impl Applier {
         let Err(source) = result else {
             return Ok(None);
         };
-        let refusal = match &source {
-            kube::Error::Api(status) => {
-                Refusal::of(&format!("{kind:?} {name}"), status.code, &status.message)
-            }
-            _ => None,
-        };
-        let Some(refusal) = refusal else {
+        let Some(refusal) = refusal(&source, &format!("{kind:?} {name}")) else {
             return Err(failed("create an object")(source));
         };
         let exists = refusal.reason == Reason::NameConflict;
@@ -462,22 +383,6 @@ impl Applier {
             .map_err(failed("delete an object"))
     }
 
-    /// Deletes an entry of the ledger. False if that fails: no figure depends on it, and a later pass tries again.
-    async fn forget(&self, namespace: &str, entry: &ForgottenEntry) -> bool {
-        let api = Api::<FrugalityTrial>::namespaced(self.client.clone(), namespace);
-        let params = DeleteParams::background().preconditions(Preconditions {
-            resource_version: None,
-            uid: Some(entry.uid.clone()),
-        });
-        match overtaken_is_fine(api.delete(&entry.name, &params).await) {
-            Ok(_) => true,
-            Err(error) => {
-                tracing::warn!(entry = entry.name, %error, "cannot delete an entry of the ledger");
-                false
-            }
-        }
-    }
-
     fn clusters(&self, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(
             self.client.clone(),
@@ -543,71 +448,5 @@ impl Applier {
                 tracing::warn!(%error, benchmark, attempt, reason, note, "event not published");
             }
         }
-    }
-
-    /// Creates the course of an attempt. A failure changes nothing else. Returns whether the readings may be dropped: the
-    /// course is stored, or the API server refused it. After an upgrade the cluster may lack the definition or the right. An
-    /// existing object is the course of the same attempt, because an attempt ends once.
-    async fn keep(&self, namespace: &str, trace: &FrugalityTrace) -> bool {
-        let creation = tokio::time::timeout(TRACE_TIMEOUT, self.post(namespace, trace)).await;
-        let (error, is_refused) = match creation {
-            Ok(Ok(())) => return true,
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => return true,
-            Ok(Err(error)) => {
-                let code = match &error {
-                    kube::Error::Api(status) => status.code,
-                    _ => 0,
-                };
-                (error.to_string(), code / 100 == 4 && code != 429)
-            }
-            Err(_) => (
-                format!("no answer within {} s", TRACE_TIMEOUT.as_secs()),
-                false,
-            ),
-        };
-        let name = trace.name_any();
-        tracing::warn!(error, name, is_refused, "course of the attempt not stored");
-        is_refused
-    }
-}
-
-/// What came of the creation of an entry.
-enum Opening {
-    /// The entry has this version.
-    Created(Option<String>),
-    /// An earlier pass created it and ended before it could continue, or another operator created it.
-    Exists,
-    /// A quota has no room for it.
-    Refused(Refusal),
-}
-
-/// Parameters that delete only the given version.
-pub(crate) fn only(resource_version: String) -> DeleteParams {
-    DeleteParams {
-        preconditions: Some(Preconditions {
-            resource_version: Some(resource_version),
-            uid: None,
-        }),
-        ..DeleteParams::default()
-    }
-}
-
-/// Whether the write was done. False if the object has changed since it was observed, or is gone.
-fn overtaken_is_fine<T>(result: Result<T, kube::Error>) -> Result<bool, kube::Error> {
-    match result {
-        Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn failed(what: &'static str) -> impl Fn(kube::Error) -> ApplyError {
-    move |source| ApplyError::Api { what, source }
-}
-
-fn post() -> PostParams {
-    PostParams {
-        field_manager: Some(FIELD_MANAGER.into()),
-        ..PostParams::default()
     }
 }

@@ -20,8 +20,8 @@ use crate::{
 pub struct Plan {
     /// Locks of nodes to release and to take.
     pub locks: Vec<LockAction>,
-    /// Meters to read, each for one trial. If nothing goes wrong, the pass ends with the readings of all other trials
-    /// of this benchmark dropped, and with those of a trial that it ends.
+    /// Meters to read, each for one trial. A pass without an error drops the readings of all other trials of this
+    /// benchmark at its end. It also drops the readings of a trial that it ends.
     pub watch: Vec<MeterWatch>,
     /// The next entry or record of the ledger.
     pub ledger: Option<LedgerWrite>,
@@ -253,7 +253,7 @@ pub enum Action {
 pub struct ForgottenEntry {
     /// Name.
     pub name: String,
-    /// UID, so that no other entry of this name is deleted.
+    /// UID: an entry created later under this name is kept.
     pub uid: String,
 }
 

@@ -166,7 +166,7 @@ impl Peer {
         }
     }
 
-    /// A benchmark of which only the metadata can be read. It may hold locks, but never waits for any.
+    /// A benchmark whose metadata alone can be read. It may hold locks, but never waits for any.
     #[must_use]
     pub fn unreadable(stored: &impl ResourceExt) -> Self {
         Self {

@@ -14,9 +14,9 @@ use crate::{
     time::unix_seconds,
 };
 
-/// The course to store in this pass: that of the attempt which ends with this record, given with its name. Otherwise that
-/// of an attempt which ended in an earlier pass and still has readings, because that pass went wrong before the course was
-/// stored. `expected_status` are the status codes of a success.
+/// The course to store in this pass. First comes the attempt that ends with this record, given with its name. Then comes
+/// an attempt that ended in an earlier pass and still has readings: that pass went wrong before it stored the course.
+/// `expected_status` are the status codes of a success.
 pub(in crate::plan) fn next(
     record: Option<(String, &FrugalityTrialStatus)>,
     observed: &Observed,

@@ -205,7 +205,7 @@ fn of_a_later_version(definition: &mut Value) {
     }
 }
 
-/// A stand-in for CloudNativePG's definition, whose own has 6,000 lines: it takes every spec.
+/// A stand-in for CloudNativePG's definition, which has 6,000 lines: it takes every spec.
 fn cloud_native_pg() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -112,18 +112,21 @@ pub(crate) fn assert_void(plan: &Plan, reason: &str) {
     );
 }
 
+/// Ends the injector with this termination message.
+pub(crate) fn says(observed: &mut Observed, message: &str) {
+    let end = Termination {
+        exit_code: 0,
+        reason: "Completed".into(),
+        message: message.into(),
+    };
+    pod_in(observed, Role::Injector)
+        .terminated
+        .insert("injector".into(), end);
+}
+
 /// The plan at the attempt's end, if the injector's termination message is `message`.
 pub(crate) fn said(message: &str) -> Plan {
-    changed(&load_over(), |observed| {
-        let end = Termination {
-            exit_code: 0,
-            reason: "Completed".into(),
-            message: message.into(),
-        };
-        pod_in(observed, Role::Injector)
-            .terminated
-            .insert("injector".into(), end);
-    })
+    changed(&load_over(), |observed| says(observed, message))
 }
 
 pub(crate) fn reported(change: impl Fn(&mut InjectionReport)) -> Plan {

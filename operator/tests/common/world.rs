@@ -51,6 +51,8 @@ pub(crate) struct Slot {
     pub(crate) trials: Vec<FrugalityTrial>,
     /// Courses of the attempts.
     pub(crate) traces: Vec<FrugalityTrace>,
+    /// Whether the pass could not store a course.
+    pub(crate) lacks_course: bool,
     pub(crate) sessions: BTreeMap<String, Session>,
     pub(crate) watch: Vec<MeterWatch>,
     pub(crate) next_pass: f64,
@@ -155,6 +157,7 @@ impl World {
                     secrets: BTreeMap::new(),
                     trials: Vec::new(),
                     traces: Vec::new(),
+                    lacks_course: false,
                     sessions: BTreeMap::new(),
                     watch: Vec::new(),
                     next_pass: T0 + 0.4,
@@ -513,8 +516,13 @@ impl World {
                 } else {
                     self.slots[slot].next_pass = self.now + 1.0;
                 }
-                // The operator ignores an event that fails.
-                fault == Fault::LooksFailed && matches!(action, Action::Publish(_))
+                // The operator goes on after these.
+                self.slots[slot].lacks_course |= matches!(action, Action::Trace(_));
+                let is_optional = matches!(
+                    action,
+                    Action::Publish(_) | Action::Trace(_) | Action::Forget(_)
+                );
+                fault == Fault::LooksFailed && is_optional
             }
             _ => goes_on,
         }
@@ -668,13 +676,21 @@ impl World {
         let name = trace.name_any();
         let ends = |trial: &FrugalityTrial| trial.name_any() == name && outcome_of(trial).is_some();
         assert!(slot.trials.iter().any(ends), "{name} has no end");
-        if slot.traces.iter().all(|known| known.name_any() != name) {
-            slot.traces.push(trace.clone());
+        match slot.traces.iter().find(|known| known.name_any() == name) {
+            // Two operators have different readings.
+            Some(known) if self.fault.is_some() => {
+                assert_eq!(known.spec.phases, trace.spec.phases, "{name}");
+            }
+            Some(_) => {}
+            None => slot.traces.push(trace.clone()),
         }
     }
 
     fn watch_only(&mut self, slot: usize, trials: &[String]) {
         let slot = &mut self.slots[slot];
+        if std::mem::take(&mut slot.lacks_course) {
+            return;
+        }
         slot.sessions.retain(|trial, _| trials.contains(trial));
         slot.watch.retain(|it| trials.contains(&it.trial));
     }

@@ -20,7 +20,7 @@ use crate::{
     text,
 };
 
-/// Chance that a position effect is reported although there is none.
+/// Chance that a position effect is reported by mistake.
 const POSITION_LEVEL: f64 = 0.01;
 
 impl Evidence<'_> {

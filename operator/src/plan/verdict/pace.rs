@@ -48,7 +48,7 @@ impl Evidence<'_> {
                 frugality_measure::pace::median(paces.iter().filter_map(|it| it.shortfall))?;
             (shortfall > MAX_SHORTFALL).then(|| {
                 format!(
-                    "{name} reached {} % of the {}s/s that were due. The figures are of the rate that was reached.",
+                    "{name} reached {} % of the {}s/s that were due. The figures hold for the rate that was reached.",
                     text::number(100.0 * (1.0 - shortfall)),
                     self.settings.units.one
                 )

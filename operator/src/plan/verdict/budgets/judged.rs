@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Judged<'a> {
     /// All points.
     pub(super) all: &'a [Evidence<'a>],
-    /// The point at which the limit is judged; the first if the figure is of all points.
+    /// The point at which the limit is judged; the first point if one figure covers all points.
     pub(super) evidence: &'a Evidence<'a>,
     pub(super) limit: &'a Limit,
     is_below_floor: bool,
@@ -110,7 +110,7 @@ impl<'a> Judged<'a> {
         }
     }
 
-    /// The one figure of all points. Otherwise, why there is none.
+    /// The one figure of all points. The error says why it is missing.
     pub(super) fn of_all_points(&self, level: f64) -> Result<Fewest, String> {
         let limit = self.limit;
         match (limit.quantity, limit.p99_milliseconds) {
@@ -123,7 +123,7 @@ impl<'a> Judged<'a> {
                 })
             }
             (_, Some(target)) => fewest_joules(self.all, &limit.candidate, target, level),
-            _ => Err("the figure is of one point".to_owned()),
+            _ => Err("the figure belongs to one point".to_owned()),
         }
     }
 
