@@ -83,6 +83,9 @@ pub enum CompareError {
     /// No result.
     #[error("{0} has no result yet. `kubectl frugality watch` follows it.")]
     NotEnded(String),
+    /// Ended without figures.
+    #[error("{0} ended without figures. `kubectl describe fb {0}` has the reason.")]
+    NoFigures(String),
 }
 
 impl Compare {
@@ -99,6 +102,10 @@ impl Compare {
         for side in [&one, &other] {
             if !side.benchmark.is_complete() {
                 return Err(CompareError::NotEnded(side.name.clone()));
+            }
+            let status = side.benchmark.current_status();
+            if status.is_none_or(|status| status.results.is_empty()) {
+                return Err(CompareError::NoFigures(side.name.clone()));
             }
         }
         Ok(comparison(&one, &other, self.style))

@@ -106,6 +106,11 @@ pub fn text(name: &str, forecast: &Forecast) -> String {
             text,
             "  Warning: spec.deadline ends the run after {deadline}. Write a longer deadline, or fewer blocks."
         );
+    } else if exceeds(forecast.whole, forecast) {
+        let _ = writeln!(
+            text,
+            "  Warning: if no earlier look decides, spec.deadline ends the run after {deadline}. Write a longer deadline."
+        );
     }
     text
 }
@@ -129,10 +134,15 @@ fn size(forecast: &Forecast) -> String {
 }
 
 fn is_too_long(forecast: &Forecast) -> bool {
-    let until = forecast.first_look.map_or(forecast.whole, |(_, it)| it);
-    until
-        .seconds
-        .is_some_and(|seconds| seconds > forecast.deadline_seconds)
+    exceeds(
+        forecast.first_look.map_or(forecast.whole, |(_, it)| it),
+        forecast,
+    )
+}
+
+fn exceeds(estimate: Estimate, forecast: &Forecast) -> bool {
+    let seconds = estimate.seconds;
+    seconds.is_some_and(|seconds| seconds > forecast.deadline_seconds)
 }
 
 fn as_json(checked: &Checked) -> Value {

@@ -30,7 +30,7 @@ pub fn summary_with(benchmark: &FrugalityBenchmark, style: TableStyle) -> String
         .map_or_else(|| "running".to_owned(), |verdict| format!("{verdict:?}"));
     let reason = columns.reason.unwrap_or_default();
     let heading = format!("{name}: {verdict} ({reason})\n");
-    let heading = heading + &paragraphs(columns.message);
+    let heading = heading + &paragraphs(outdated(benchmark).into_iter().chain(columns.message));
     if status.results.is_empty() {
         return heading;
     }
@@ -45,6 +45,17 @@ pub fn summary_with(benchmark: &FrugalityBenchmark, style: TableStyle) -> String
         .chain([paragraphs(notes(&view))])
         .collect();
     parts.join("\n")
+}
+
+/// What to say about a status that the operator wrote for an earlier spec. `None` if it is about the current one.
+pub(crate) fn outdated(benchmark: &FrugalityBenchmark) -> Option<String> {
+    let of_status = benchmark.current_status()?.observed_generation?;
+    let of_spec = benchmark.metadata.generation?;
+    (of_status != of_spec).then(|| {
+        format!(
+            "This is the status of generation {of_status} of the spec. The spec now has generation {of_spec}, and the operator has not seen it yet."
+        )
+    })
 }
 
 /// All tables of results that have rows.

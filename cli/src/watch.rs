@@ -68,7 +68,9 @@ pub enum WatchError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     /// The benchmark is gone.
-    #[error("the benchmark {0} was deleted, so it will have no verdict. Apply it again.")]
+    #[error(
+        "the benchmark {0} was deleted or is being deleted, so it will have no verdict. Apply it again."
+    )]
     Deleted(String),
     /// Ctrl-C can't be caught.
     #[error("cannot catch Ctrl-C: {0}")]
@@ -162,6 +164,9 @@ async fn until_verdict(
     loop {
         tokio::select! {
             change = changes.next() => match change {
+                Some(Ok(Some(benchmark))) if benchmark.metadata.deletion_timestamp.is_some() => {
+                    return Err(WatchError::Deleted(name.to_owned()));
+                }
                 Some(Ok(Some(benchmark))) => {
                     if let Some(ended) = ended(cluster, &benchmark) {
                         return Ok(ended);

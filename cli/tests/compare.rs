@@ -154,6 +154,12 @@ fn a_benchmark_without_a_result_is_an_error() {
     let (code, _, error) = compare("running", [whole.clone(), vec![running]]);
     assert_eq!(code, Some(1));
     assert!(error.contains("two has no result yet"), "{error}");
+    let mut failed = benchmark();
+    failed["status"]["results"] = json!([]);
+    let without = [vec![failed], ledger()].concat();
+    let (code, _, error) = compare("without", [whole.clone(), without]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("two ended without figures"), "{error}");
     let (code, _, error) = compare("none", [whole, ledger()]);
     assert_eq!(code, Some(1));
     assert!(error.contains("has 0 benchmarks"), "{error}");

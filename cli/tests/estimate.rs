@@ -82,6 +82,13 @@ fn looks_a_sweep_a_database_and_a_short_deadline_are_named() {
       This includes about a minute for the start and the rows of the database.
       Warning: spec.deadline ends the run after about 39 min. Write a longer deadline, or fewer blocks.
     ");
+    let mut later = many;
+    later["spec"]["deadline"] = json!("45m");
+    let told = printed("later", &later);
+    assert!(
+        told.contains("if no earlier look decides, spec.deadline ends the run after about 45 min"),
+        "{told}"
+    );
     let requests = with(&[("/spec/load", json!({"requests": 8000}))]);
     insta::assert_snapshot!(printed("requests", &requests), @"
     shop: 10 trials

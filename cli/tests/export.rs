@@ -117,6 +117,27 @@ fn an_attempt_without_an_outcome_has_no_figures_yet() {
 }
 
 #[test]
+fn a_void_attempt_has_no_score() {
+    let mut list = ledger(|it| !it["status"]["batch"]["score"].is_null());
+    let first = |list: &Value| as_json(&list.to_string()).remove(0);
+    assert!(first(&list)["meanScore"].is_number());
+    list["items"][0]["status"]["outcome"] = json!("Void");
+    let void = first(&list);
+    for name in ["meanScore", "scoreStandardDeviation"] {
+        assert_eq!(void[name], Value::Null, "{name}");
+    }
+}
+
+#[test]
+fn a_script_without_checks_has_no_failed_checks() {
+    let mut list = ledger(|it| it["status"]["k6"]["checks"].is_object());
+    list["items"][0]["status"]["k6"]["checks"] = json!({});
+    let row = as_json(&list.to_string()).remove(0);
+    assert_eq!(row["failedChecks"], Value::Null);
+    assert!(row["droppedCycles"].is_number());
+}
+
+#[test]
 fn joules_per_request_are_unknown_if_the_injector_shared_the_node() {
     let mut list = ledger(|it| it["status"]["outcome"] == "Measured");
     let spec = &mut list["items"][0]["spec"];

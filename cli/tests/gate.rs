@@ -300,6 +300,18 @@ fn a_report_that_cannot_be_written_closes_it() {
     );
     assert_eq!(code, 1);
     assert!(error.contains("/no/such/folder/energy.xml"), "{error}");
+    // A disk that becomes full during the wait.
+    let junit = folder("full").join("energy.xml");
+    let options = [
+        RUST,
+        "--outputs=/dev/full",
+        &format!("--junit={}", junit.display()),
+    ];
+    let (code, _, error) = gate("full-api", vec![found(&passed())], &options);
+    assert_eq!(code, 1);
+    assert!(error.contains("/dev/full"), "{error}");
+    let written = fs::read_to_string(junit).unwrap();
+    assert!(written.contains("The gate did not end."), "{written}");
 }
 
 #[test]

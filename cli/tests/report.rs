@@ -183,6 +183,18 @@ fn power_that_no_instrument_measured_is_marked() {
 }
 
 #[test]
+fn a_verdict_of_an_earlier_spec_says_so() {
+    let edited = page(&changed("budgets", |list| {
+        list["items"][0]["metadata"]["generation"] = json!(3);
+        list["items"][0]["status"]["verdict"] = json!("Pass");
+        list["items"][0]["status"]["observedGeneration"] = json!(2);
+    }));
+    let said = "This is the status of generation 2 of the spec. The spec now has generation 3";
+    assert_has(&edited, &["Pass for an earlier spec", said]);
+    assert!(edited.contains(r#"<div class="verdict plain">"#));
+}
+
+#[test]
 fn what_is_absent_has_its_reason() {
     assert_has(
         &page(&data("shared-node.json")),

@@ -126,12 +126,24 @@ fn a_benchmark_that_no_operator_has_seen_has_no_figures() {
 fn a_run_without_results_has_its_state_and_message() {
     let mut running = benchmark("passed");
     running["status"] = json!({
-        "observedGeneration": 1,
+        "observedGeneration": 2,
         "columns": {"reason": "Measuring", "message": "block 1 of 10"},
     });
     assert_eq!(
         summarized(running),
         "two: running (Measuring)\n  block 1 of 10\n"
+    );
+}
+
+#[test]
+fn a_status_of_an_earlier_spec_says_so() {
+    let mut edited = benchmark("passed");
+    assert!(!words("passed").contains("generation"));
+    edited["metadata"]["generation"] = json!(3);
+    let said = "This is the status of generation 2 of the spec. The spec now has generation 3,";
+    assert_has(
+        &one_line(&summarized(edited)),
+        &["two: Pass (BudgetsMet)", said],
     );
 }
 

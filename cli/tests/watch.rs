@@ -203,6 +203,12 @@ fn what_cannot_be_followed_is_an_error() {
     let (code, _, progress) = watch("watch-forbidden", vec![found(&running(2)), forbidden]);
     assert_eq!(code, 1);
     assert!(progress.contains("you may not watch"), "{progress}");
+    let mut deleting = passed();
+    deleting["metadata"]["deletionTimestamp"] = json!("2026-11-21T05:00:00Z");
+    let answers = vec![found(&deleting), list(&[&deleting])];
+    let (code, said, progress) = watch("watch-deleting", answers);
+    assert_eq!((code, said.as_str()), (1, ""));
+    assert!(progress.contains("is being deleted"), "{progress}");
     let (code, _, progress) = watch("watch-deleted", vec![found(&running(2)), list(&[])]);
     assert_eq!(code, 1);
     assert!(progress.contains("two was deleted"), "{progress}");

@@ -98,7 +98,7 @@ pub fn plan(
     let fails = plan
         .record()
         .is_some_and(|(_, record)| record.outcome == Some(Outcome::Failed));
-    if !fails {
+    if !fails || plan.status.end().is_some() {
         plan.events
             .extend(events::of_status(benchmark.current_status(), &plan.status));
         plan.events.extend(events::of_promotion(
@@ -141,7 +141,9 @@ pub fn plan(
     plan.trace = parsed
         .as_ref()
         .ok()
-        .and_then(|settings| trace::next(plan.record(), observed, &settings.expected_status))
+        .and_then(|settings| {
+            trace::next(plan.record(), observed, (&run, &settings.expected_status))
+        })
         .map(Box::new);
     plan.decided_unix_seconds = now_unix_seconds;
     plan

@@ -513,6 +513,60 @@ fn an_edit_after_the_promotion_promotes_nothing_again() {
 }
 
 #[test]
+fn another_candidate_of_the_same_run_is_not_shown_as_promoted() {
+    let mut world = world(&[]);
+    run_to_rest(&mut world);
+    let after = world.baselines["shop"].clone();
+    let from = after
+        .status
+        .as_ref()
+        .unwrap()
+        .promoted_from
+        .as_ref()
+        .unwrap();
+    let candidate = from.candidate.clone().unwrap();
+    let other = PromotedFrom {
+        candidate: Some("other".into()),
+        ..from.clone()
+    };
+    let earlier_version = PromotedFrom {
+        candidate: None,
+        ..from.clone()
+    };
+    assert_eq!(candidate, told(&world).candidate);
+    assert!(from.is_same(from) && from.is_same(&earlier_version));
+    assert!(!from.is_same(&other));
+    // Its token is of the other candidate, so its write is not this one's.
+    let mut written = baseline('a', 3);
+    written
+        .annotations_mut()
+        .insert(PROMOTED_BY.into(), "two-uid/r1/other".into());
+    let frozen = FrozenBaseline {
+        generation: 2,
+        ..FrozenBaseline::of(&written)
+    };
+    let decided = decided(Some(&frozen), Some(&written));
+    assert!(matches!(decided, Promotion::Refused(_)), "{decided:?}");
+}
+
+#[test]
+fn a_promoted_baseline_that_a_person_deleted_stays_deleted() {
+    for frozen in [true, false] {
+        let mut world = world(&[("/baseline/whenMissing", json!("Pass"))]);
+        if !frozen {
+            world.baselines.remove("shop");
+        }
+        run_to_rest(&mut world);
+        assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+        world.baselines.remove("shop").unwrap();
+        world.edit(0, &[("/baseline/maxEnergyRatio", json!(1.2))]);
+        run_to_rest(&mut world);
+        assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+        assert!(world.baselines.is_empty());
+    }
+}
+
+#[test]
 fn a_pinned_baseline_is_not_promoted() {
     let mut world = World::new([compared(&[])]);
     let mut spec = release('a');
@@ -601,6 +655,7 @@ fn from(run: &str, digit: char) -> PromotedFrom {
         uid: "two-uid".into(),
         run: run.into(),
         generation: Some(1),
+        candidate: Some("new".into()),
         image: image(digit),
         ledger_digest: "d".into(),
         verdict: Verdict::Pass,
@@ -627,6 +682,7 @@ fn decided(frozen: Option<&FrozenBaseline>, current: Option<&FrugalityBaseline>)
         frozen,
         candidate: &serde_json::from_value(json!({ "name": "new", "image": image('b') })).unwrap(),
         from: from("r1", 'b'),
+        was_promoted: false,
     };
     promotion(request, current)
 }
@@ -642,7 +698,7 @@ fn a_promotion_keeps_the_version_that_it_was_decided_on() {
         panic!("{write:?}");
     };
     assert_eq!(new.metadata.resource_version.as_deref(), Some("7"));
-    assert_eq!(new.annotations()[PROMOTED_BY], "two-uid/r1");
+    assert_eq!(new.annotations()[PROMOTED_BY], "two-uid/r1/new");
     assert_eq!(new.spec.candidate.name, "new");
 }
 
@@ -668,7 +724,7 @@ fn the_last_ten_releases_are_kept_and_an_older_run_claims_nothing() {
     let mut current = baseline('a', 3);
     current
         .annotations_mut()
-        .insert(PROMOTED_BY.into(), "two-uid/r1".into());
+        .insert(PROMOTED_BY.into(), "two-uid/r1/new".into());
     current.status = Some(FrugalityBaselineStatus {
         promoted_from: None,
         previous: (0..MAX_PREVIOUS).map(earlier).collect(),
@@ -700,7 +756,7 @@ fn a_release_that_a_person_wrote_is_not_credited_to_an_earlier_promotion() {
     let mut current = baseline('a', 3);
     current
         .annotations_mut()
-        .insert(PROMOTED_BY.into(), "two-uid/r1".into());
+        .insert(PROMOTED_BY.into(), "two-uid/r1/new".into());
     current.status = Some(FrugalityBaselineStatus {
         promoted_from: Some(from("r0", '9')),
         previous: Vec::new(),

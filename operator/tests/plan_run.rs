@@ -9,7 +9,7 @@ use crate::common::{
     world::World,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmarkStatus, Outcome, Reason, Verdict},
+    api::{FrugalityBenchmarkStatus, FrugalityTrial, Outcome, Reason, Verdict},
     plan::{
         action::{ChildObject, LockAction, Plan},
         facts::{ChildKind, Observed, Refusal},
@@ -346,6 +346,7 @@ fn an_object_that_is_refused_ends_the_run() {
         observed.refused = Some(Refusal {
             reason: Reason::NameConflict,
             message: "Service x exists and is not this benchmark's; delete or rename it".into(),
+            is_entry: false,
         });
     };
     let mut world = World::new([two()]);
@@ -363,6 +364,93 @@ fn an_object_that_is_refused_ends_the_run() {
         record.reason.as_deref(),
         Some(Reason::NameConflict.as_str())
     );
+}
+
+/// The run ends in time, although its ledger has no room for the end.
+#[test]
+fn a_quota_without_room_for_an_entry_keeps_no_node_from_others() {
+    let mut world = World::new([two()]);
+    world.run_until("a trial", |world| {
+        world.slots[0]
+            .trials
+            .iter()
+            .any(|trial| outcome_of(trial) == Some(Outcome::Measured))
+    });
+    let refuse = |observed: &mut Observed| {
+        observed.refused = Some(Refusal {
+            reason: Reason::QuotaExceeded,
+            message: "the API server refused FrugalityTrial x: exceeded quota: small".into(),
+            is_entry: true,
+        });
+        // Deleted by an earlier pass.
+        (observed.children, observed.pods) = (Vec::new(), Vec::new());
+    };
+    let end = changed(&world, 24.0 * 3600.0, refuse);
+    assert_eq!(end.status.verdict, Some(Verdict::Error));
+    let complete = &end.status.conditions[0];
+    assert_eq!(complete.reason, Reason::DeadlineExceeded.as_str());
+    assert!(
+        complete.message.contains("exceeded quota"),
+        "{}",
+        complete.message
+    );
+    assert_no_number(&end.status);
+    assert!(!end.events.is_empty());
+    // The entry is tried again, and all locks are released.
+    assert!(end.opened().is_some());
+    assert_eq!(end.locks.len(), world.locks.len());
+    // The turn is over. The end stays until the quota has room.
+    world.slots[0].benchmark.status = Some(end.status.clone());
+    world.locks.clear();
+    let later = changed(&world, 25.0 * 3600.0, refuse);
+    assert_eq!(later.status.verdict, Some(Verdict::Error));
+    assert!(later.opened().is_some());
+    // As after an edit.
+    let edited = changed(&world, 25.0 * 3600.0, |observed| {
+        refuse(observed);
+        observed.refused = None;
+    });
+    assert_eq!(edited.status.verdict, None);
+
+    // A suspended run that has measured a part of a block.
+    world.slots[0].benchmark =
+        self::edited(&world.slots[0].benchmark, &[("/suspend", json!(true))]);
+    let suspended = changed(&world, 100.0, refuse);
+    assert!(suspended.opened().is_some());
+    assert_eq!(
+        suspended.status.conditions[0].reason,
+        Reason::Suspended.as_str()
+    );
+}
+
+#[test]
+fn edits_that_are_taken_back_use_up_no_attempt() {
+    let mut world = World::new([two()]);
+    let own = run_of(&world.slots[0].benchmark);
+    let load = json!(world.slots[0].benchmark.spec.load);
+    let of_own = |world: &World, is_meant: fn(&FrugalityTrial) -> bool| {
+        let trials = world.slots[0].trials.iter();
+        trials
+            .filter(|it| it.spec.run == own && is_meant(it))
+            .count()
+    };
+    // One more than spec.trials.maxAttempts.
+    for number in 1..=4 {
+        world.run_until("an attempt", |world| {
+            of_own(world, |it| outcome_of(it).is_none()) == 1
+        });
+        world.edit(0, &[("/load/connections", json!(8))]);
+        world.run_until("its end", |world| {
+            of_own(world, |it| outcome_of(it) == Some(Outcome::Void)) == number
+        });
+        world.edit(0, &[("/load", load.clone())]);
+    }
+    assert_eq!(run_of(&world.slots[0].benchmark), own);
+    world.run_to_end();
+    let status = status(&world);
+    assert_eq!(status.verdict, Some(Verdict::Reported));
+    let is_pause = |note: &String| note.contains("The run paused 4× during a block.");
+    assert!(status.notes.iter().any(is_pause), "{:?}", status.notes);
 }
 
 #[test]

@@ -730,6 +730,7 @@ fn an_object_that_a_quota_refuses_is_tried_again_until_the_deadline() {
             observed.refused = Some(Refusal {
                 reason: Reason::QuotaExceeded,
                 message: "the API server refused Cluster x: exceeded quota: small".into(),
+                is_entry: false,
             });
         })
     };

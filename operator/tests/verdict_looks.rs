@@ -1,16 +1,16 @@
 //! Looks at a run in progress. The run ends at the first look that decides, and not before.
 
 use crate::common::{
-    assert_near,
+    T0, assert_near,
     entries::{Trial, factor, judged, ledger},
     judgement::{assert_ended, status, usual},
     run_of, two, two_with,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
+    api::{FrugalityBenchmark, FrugalityTrial, Outcome, Reason, Verdict},
     plan::{
         action::Plan,
-        ledger::{Ledger, Next},
+        ledger::{Ledger, Next, record::ended},
         settings::{Settings, SettingsError},
     },
 };
@@ -158,6 +158,90 @@ fn trials_after_the_deciding_look_do_not_count() {
     .status;
     assert_eq!(with_more.results, ended.results);
     assert_eq!(with_more.ledger_digest, ended.ledger_digest);
+}
+
+/// The budgets were edited, so the run went on, and the edit was taken back.
+#[test]
+fn an_end_after_the_deciding_look_does_not_count() {
+    type End = fn(&mut FrugalityTrial);
+    let benchmark = three_looks(&[]);
+    let decided = judged(&benchmark, first(&benchmark, 5, usual)).status;
+    assert!(decided.verdict.is_some());
+    let ends: [(&str, End); 3] = [
+        ("a failure", |trial| {
+            end(trial, Outcome::Failed, Reason::ImagePullFailed);
+        }),
+        ("a meter that invents", |trial| {
+            end(trial, Outcome::Void, Reason::MeterFake);
+        }),
+        ("no success", |trial| {
+            let status = trial.status.as_mut().unwrap();
+            status.requests.as_mut().unwrap().successes = 0;
+        }),
+    ];
+    for (case, end) in ends {
+        let mut trials = first(&benchmark, 7, usual);
+        let later = trials.iter_mut().find(|trial| trial.spec.block == 7);
+        end(later.unwrap());
+        let judged = judged(&benchmark, trials.clone()).status;
+        assert_eq!(judged.verdict, decided.verdict, "{case}");
+        assert_eq!(judged.ledger_digest, decided.ledger_digest, "{case}");
+        // Within the blocks of the look it ends the run.
+        let trial = trials.iter_mut().find(|trial| trial.spec.block == 5);
+        end(trial.unwrap());
+        let ended = self::judged(&benchmark, trials).status;
+        assert!(
+            matches!(ended.verdict, Some(Verdict::Error | Verdict::Invalid)),
+            "{case}: {:?}",
+            ended.verdict
+        );
+    }
+}
+
+fn end(trial: &mut FrugalityTrial, outcome: Outcome, reason: Reason) {
+    let status = trial.status.take().unwrap();
+    trial.status = Some(ended(status, outcome, reason, "for the test", T0));
+}
+
+/// The deadline of a run that went on writes an entry for the preparation.
+#[test]
+fn a_deadline_after_the_deciding_look_does_not_count() {
+    let benchmark = three_looks(&[]);
+    let mut trials = first(&benchmark, 5, usual);
+    let decided = judged(&benchmark, trials.clone()).status;
+    let mut setup = trials[0].clone();
+    setup.metadata.name = Some("setup".into());
+    (setup.spec.block, setup.spec.position) = (0, 0);
+    end(&mut setup, Outcome::Failed, Reason::DeadlineExceeded);
+    trials.push(setup);
+    let judged = judged(&benchmark, trials.clone()).status;
+    assert_eq!(
+        (judged.verdict, judged.results),
+        (decided.verdict, decided.results)
+    );
+    trials.retain(|trial| trial.spec.block < 5);
+    let ended = self::judged(&benchmark, trials).status;
+    assert_eq!(ended.verdict, Some(Verdict::Error));
+}
+
+#[test]
+fn an_entry_that_a_person_deleted_is_measured_again() {
+    let benchmark = three_looks(&[]);
+    let settings = Settings::parse(&benchmark.spec).unwrap();
+    let run = run_of(&benchmark);
+    for position in [1, 2] {
+        let mut trials = first(&benchmark, 3, usual);
+        trials.retain(|trial| (trial.spec.block, trial.spec.position) != (2, position));
+        let Next::Start(start) = Ledger::of(&run, &trials).next(&settings) else {
+            panic!("{:?}", Ledger::of(&run, &trials).next(&settings));
+        };
+        assert_eq!(start.block, 2);
+        assert!(
+            trials
+                .iter()
+                .all(|trial| trial.spec.block != 2 || trial.spec.candidate != start.candidate)
+        );
+    }
 }
 
 #[test]

@@ -33,9 +33,11 @@ const MEASURED: [(&str, &str); 6] = [
 ];
 
 /// Fields within those that do not: they decide what is judged.
-const JUDGED: [&str; 4] = [
+const JUDGED: [&str; 6] = [
     "request.responsesMayDiffer",
     "request.queriesMayDiffer",
+    "scenario.requestsMayDiffer",
+    "scenario.queriesMayDiffer",
     "energy.allowModelled",
     "energy.tieWithin",
 ];

@@ -39,7 +39,13 @@ impl<'a> ExportedAttempt<'a> {
     }
 
     pub(crate) fn score(&self) -> Option<&'a Spread> {
-        self.status?.batch.as_ref()?.score.as_ref()
+        self.measured()?.batch.as_ref()?.score.as_ref()
+    }
+
+    /// `None` if the script has no checks.
+    pub(crate) fn failed_checks(&self) -> Option<u64> {
+        let checks = &self.status?.k6.as_ref()?.checks;
+        (!checks.is_empty()).then(|| checks.values().map(|check| check.failed).sum())
     }
 
     pub(crate) fn energy(&self) -> Option<&'a EnergyFigures> {

@@ -116,10 +116,10 @@ columns! {
     "p99Milliseconds" = |a| a.percentile("p99")?;
     /// 99.9th percentile of the latency, in milliseconds.
     "p99_9Milliseconds" = |a| a.percentile("p99.9")?;
-    /// Cycles that did not begin, because no agent was free. Only with a script.
+    /// Cycles that did not begin, because no agent was free. With open arrivals and no script: requests.
     "droppedCycles" = |a| a.status?.k6.as_ref()?.dropped_cycles;
-    /// How often a check of the script did not hold, over all checks. Only with a script.
-    "failedChecks" = |a| a.status?.k6.as_ref()?.checks.values().map(|check| check.failed).sum::<u64>();
+    /// How often a check of the script did not hold, over all checks. Only with a script that has checks.
+    "failedChecks" = |a| a.failed_checks()?;
     /// Arithmetic mean of the executions' scores, in the unit of `batch.score`.
     "meanScore" = |a| a.score()?.mean;
     /// Standard deviation of the scores (not of their mean). Unknown for one execution.

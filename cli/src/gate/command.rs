@@ -126,12 +126,12 @@ impl Gate {
             message: "The gate did not end.".to_owned(),
             benchmark: None,
         };
-        let key = self.name.clone();
-        self.write_junit(&GateReport {
-            key,
+        let closed = GateReport {
+            key: self.name.clone(),
             ended: &begun,
             images: Some(images),
-        })?;
+        };
+        self.write_junit(&closed)?;
         for path in [&self.summary, &self.outputs].into_iter().flatten() {
             write(path, "", true)?;
         }
@@ -144,11 +144,14 @@ impl Gate {
         if let Some(path) = &self.summary {
             write(path, &markdown(&report), true)?;
         }
-        if let Some(path) = &self.outputs {
-            write(path, &outputs(&report), true)?;
-        }
-        // The last one, so that it shows no success if another report could not be written.
         self.write_junit(&report)?;
+        // The last one: no report says that the gate is open if another could not be written.
+        if let Some(path) = &self.outputs
+            && let Err(failure) = write(path, &outputs(&report), true)
+        {
+            self.write_junit(&closed)?;
+            return Err(failure);
+        }
         Ok((ended.outcome, self.text(&report)))
     }
 

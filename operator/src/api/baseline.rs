@@ -14,7 +14,7 @@ use crate::api::{candidate::Candidate, quantity::Decimal, schema::open_object, s
 pub const BASELINE: &str = "baseline";
 /// Name under which an anchor's candidate takes part in a benchmark.
 pub const ANCHOR: &str = "anchor";
-/// Annotation on a promoted baseline: UID of the benchmark and ID of the run that promoted its candidate.
+/// Annotation on a promoted baseline: UID of the benchmark, ID of the run, and name of the candidate that was promoted.
 pub const PROMOTED_BY: &str = "frugality.dev/promoted-by";
 /// Most earlier releases in the status of a baseline.
 pub const MAX_PREVIOUS: usize = 10;
@@ -110,6 +110,10 @@ pub struct PromotedFrom {
     /// Generation of the benchmark's spec that was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
+    /// Name of the candidate that was promoted. Absent in records of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 15))]
+    pub candidate: Option<String>,
     /// Image that was promoted.
     #[schemars(length(max = 512))]
     pub image: String,
@@ -130,10 +134,18 @@ pub struct PromotedFrom {
 }
 
 impl PromotedFrom {
-    /// Whether this run of this benchmark was promoted. An edit of the budgets does not start another run.
+    /// Whether this is the promotion of the same candidate after the same run. An edit of `baseline.candidate` starts no
+    /// other run, and neither does an edit of the budgets.
     #[must_use]
-    pub fn is_by(&self, uid: &str, run: &str) -> bool {
-        self.uid == uid && self.run == run
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_same_candidate = match (&self.candidate, &other.candidate) {
+            (Some(one), Some(other)) => one == other,
+            _ => true,
+        };
+        self.uid == other.uid
+            && self.run == other.run
+            && self.image == other.image
+            && is_same_candidate
     }
 }
 

@@ -95,7 +95,6 @@ impl Applier {
         let mut forgets = true;
         let decided = time::timestamp(plan.decided_unix_seconds).unwrap_or_default();
         let recorded = plan.record().map(|(name, _)| name);
-        let has_record = recorded.is_some();
         let attempt = recorded.or_else(|| plan.opened().map(ResourceExt::name_any));
         for action in plan.actions(benchmark.current_status()) {
             let age = unix_seconds(jiff::Timestamp::now()) - seen_unix_seconds;
@@ -120,20 +119,22 @@ impl Applier {
                     self.reader.watch(&uid, watch);
                 }
                 Action::Open(entry) => {
-                    match ledger::open(&self.client, &namespace, &entry, has_record).await? {
+                    match ledger::open(&self.client, &namespace, &entry).await? {
                         Opening::Created(version) => opened = version,
                         Opening::Exists => goes_on = false,
                         // The next pass says why and tries again.
                         Opening::Refused(refusal) => refused = Some(refusal),
                     }
                 }
+                // Without its entry a record has no place, and an attempt no objects.
+                Action::Record { .. } | Action::Create(_) if refused.is_some() => {}
                 Action::Record {
                     name,
                     version,
                     record,
                 } => {
                     let version = version.or(opened.take());
-                    goes_on = ledger::record(
+                    goes_on = ledger::write_record(
                         &self.client,
                         &namespace,
                         &name,
@@ -143,7 +144,6 @@ impl Applier {
                     .await?;
                 }
                 Action::Status(status) => self.tell(benchmark, *status).await?,
-                Action::Create(_) if refused.is_some() => {}
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,

@@ -210,6 +210,7 @@ mod tests {
         let refusal = Refusal {
             reason: crate::api::Reason::ChildRefused,
             message: String::new(),
+            is_entry: false,
         };
         for uid in ["here", "gone"].map(str::to_owned) {
             let mut contents = memory.contents();

@@ -162,6 +162,8 @@ pub struct PromotionRequest<'a> {
     pub candidate: &'a Candidate,
     /// The run.
     pub from: PromotedFrom,
+    /// Whether the status shows this promotion as done.
+    pub was_promoted: bool,
 }
 
 /// Decides the next step of a promotion from the FrugalityBaseline that exists now. The spec and the annotation
@@ -174,8 +176,9 @@ pub fn promotion(request: PromotionRequest<'_>, current: Option<&FrugalityBaseli
         frozen,
         candidate,
         from,
+        was_promoted,
     } = request;
-    let token = format!("{}/{}", from.uid, from.run);
+    let token = format!("{}/{}/{}", from.uid, from.run, candidate.name);
     let annotation = || [(PROMOTED_BY.to_owned(), token.clone())].into();
     let spec = |pinned: bool| FrugalityBaselineSpec {
         candidate: Candidate {
@@ -186,6 +189,8 @@ pub fn promotion(request: PromotionRequest<'_>, current: Option<&FrugalityBaseli
     };
     let Some(current) = current else {
         return match frozen {
+            // A person has deleted the result. It stays deleted.
+            _ if was_promoted => Promotion::Done,
             None => Promotion::Write(Box::new(BaselineWrite::Create(FrugalityBaseline {
                 metadata: ObjectMeta {
                     name: Some(name.to_owned()),
@@ -202,8 +207,7 @@ pub fn promotion(request: PromotionRequest<'_>, current: Option<&FrugalityBaseli
         };
     };
     let status = current.status.clone().unwrap_or_default();
-    let is_ours =
-        |it: &Option<PromotedFrom>| it.as_ref().is_some_and(|it| it.is_by(&from.uid, &from.run));
+    let is_ours = |it: &Option<PromotedFrom>| it.as_ref().is_some_and(|it| it.is_same(&from));
     if is_ours(&status.promoted_from) || status.previous.iter().any(|it| is_ours(&it.promoted_from))
     {
         return Promotion::Done;

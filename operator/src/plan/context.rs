@@ -93,7 +93,7 @@ impl Context<'_> {
     ) -> FrugalityTrial {
         let benchmark = self.benchmark.name_any();
         let name = if start.block == 0 {
-            names::setup_name(&benchmark, self.run)
+            names::setup_name(&benchmark, self.run, start.attempt)
         } else {
             names::trial_name(
                 &benchmark,
@@ -209,7 +209,13 @@ impl Context<'_> {
         })
     }
 
-    fn has_ended_with(&self, reason: Reason) -> bool {
+    /// A quota without room for the next entry of the ledger.
+    pub(in crate::plan) fn entry_refused(&self) -> Option<&Refusal> {
+        let refusal = self.observed.refused.as_ref();
+        refusal.filter(|refusal| refusal.is_entry)
+    }
+
+    pub(in crate::plan) fn has_ended_with(&self, reason: Reason) -> bool {
         self.judged_status()
             .and_then(|status| status.columns.as_ref()?.reason.as_deref())
             == Some(reason.as_str())

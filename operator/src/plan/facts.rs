@@ -483,6 +483,8 @@ pub struct Refusal {
     pub reason: Reason,
     /// The object, and the API server's message.
     pub message: String,
+    /// Whether the object is an entry of the ledger.
+    pub is_entry: bool,
 }
 
 impl Refusal {
@@ -497,6 +499,7 @@ impl Refusal {
                 message: format!(
                     "{object} exists and does not belong to this benchmark; delete or rename it, then write another number in spec.rerun to start another run"
                 ),
+                is_entry: false,
             }),
             400 | 403 | 422 => Some(Self {
                 reason: match Refused::by(message) {
@@ -504,6 +507,7 @@ impl Refusal {
                     Refused::Forbidden | Refused::Other => Reason::ChildRefused,
                 },
                 message: format!("the API server refused {object}: {message}"),
+                is_entry: false,
             }),
             _ => None,
         }

@@ -99,10 +99,10 @@ impl<'a> Ledger<'a> {
         &self.entries
     }
 
-    /// The entry for the run's preparation, if it exists.
+    /// The newest entry for the run's preparation, if there is one.
     #[must_use]
     pub fn setup(&self) -> Option<&'a FrugalityTrial> {
-        self.entries.iter().copied().find(|e| e.spec.block == 0)
+        self.newest_attempt(0).pop()
     }
 
     /// Whether any attempt was ever started.
@@ -145,14 +145,17 @@ impl<'a> Ledger<'a> {
         self.entries.iter().filter(|e| is_pause(e)).count()
     }
 
-    /// Number of a block's void attempts, without suspended ones. Neither cluster nor candidate caused those.
+    /// Number of a block's void attempts, without suspended and superseded ones. Neither cluster nor candidate caused
+    /// those.
     #[must_use]
     pub fn voids_of(&self, block: i32) -> i32 {
         let void: BTreeSet<i32> = self
             .entries
             .iter()
             .filter(|e| e.spec.block == block && outcome_of(e) == Some(Outcome::Void))
-            .filter(|e| !is_void_because(e, Reason::Suspended))
+            .filter(|e| {
+                !is_void_because(e, Reason::Suspended) && !is_void_because(e, Reason::Superseded)
+            })
             .map(|e| e.spec.attempt)
             .collect();
         i32::try_from(void.len()).unwrap_or(i32::MAX)
@@ -222,16 +225,20 @@ impl<'a> Ledger<'a> {
         self.next_within(settings, settings.blocks)
     }
 
-    /// What comes next until the first `blocks` blocks at each point are valid.
+    /// What comes next until the first `blocks` blocks at each point are valid. If they are, a later failure does not
+    /// count.
     #[must_use]
     pub fn next_within(&self, settings: &Settings, blocks: usize) -> Next<'a> {
-        if let Some(failed) = self
-            .entries
-            .iter()
-            .find(|e| outcome_of(e) == Some(Outcome::Failed))
-        {
-            return Next::Failed(failed);
+        let is_failed = |e: &&&FrugalityTrial| outcome_of(e) == Some(Outcome::Failed);
+        let next = self.next_of_valid(settings, blocks);
+        match self.entries.iter().find(is_failed) {
+            Some(failed) if next != Next::Finished => Next::Failed(failed),
+            _ => next,
         }
+    }
+
+    /// What comes next if no entry ended the run. A block with a failed entry is not valid.
+    fn next_of_valid(&self, settings: &Settings, blocks: usize) -> Next<'a> {
         let parts = self.parts(settings);
         let plan = settings.plan();
         let planned = (1..).zip(&plan).take(blocks * settings.points.len());
@@ -241,6 +248,12 @@ impl<'a> Ledger<'a> {
             if let Some(open) = newest.iter().find(|e| outcome_of(e).is_none()) {
                 return Next::Open(open);
             }
+            if let Some(failed) = newest
+                .iter()
+                .find(|e| outcome_of(e) == Some(Outcome::Failed))
+            {
+                return Next::Failed(failed);
+            }
             let attempt = newest.first().map_or(1, |e| e.spec.attempt);
             if let Some(void) = newest.iter().find(|e| outcome_of(e) == Some(Outcome::Void)) {
                 if self.voids_of(block) >= settings.max_attempts {
@@ -248,8 +261,13 @@ impl<'a> Ledger<'a> {
                 }
                 return Next::Start(start(settings, order, block, attempt + 1, 0));
             }
-            if newest.len() < order.len() {
-                return Next::Start(start(settings, order, block, attempt, newest.len()));
+            // Normally the entries are the first in the order. A person may have deleted one of them.
+            let is_missing = |position: &usize| {
+                let entrant = settings.entrants()[order[*position]];
+                newest.iter().all(|e| e.spec.candidate != entrant)
+            };
+            if let Some(position) = (0..order.len()).find(is_missing) {
+                return Next::Start(start(settings, order, block, attempt, position));
             }
         }
         Next::Finished
@@ -355,7 +373,7 @@ pub fn finished_at(trial: &FrugalityTrial) -> Option<Timestamp> {
 }
 
 fn is_pause(trial: &FrugalityTrial) -> bool {
-    [Reason::Suspended, Reason::PausedTooLong]
+    [Reason::Suspended, Reason::Superseded, Reason::PausedTooLong]
         .iter()
         .any(|reason| is_void_because(trial, *reason))
 }

@@ -72,10 +72,11 @@ pub fn prepare_name(benchmark: &str, trial: &str) -> String {
     format!("{benchmark}-{}-prepare", hex_digest(trial.as_bytes(), 5))
 }
 
-/// Name of the ledger entry for the preparation of the run.
+/// Name of the ledger entry for an attempt at the preparation of the run.
 #[must_use]
-pub fn setup_name(benchmark: &str, run: &str) -> String {
-    format!("{benchmark}-{run}-setup")
+pub fn setup_name(benchmark: &str, run: &str, attempt: i32) -> String {
+    let number = (attempt > 1).then(|| format!("-{attempt}"));
+    format!("{benchmark}-{run}-setup{}", number.unwrap_or_default())
 }
 
 /// Name of the ledger entry with the releases that a run measures against. `spec` is the ID of the run without them.

@@ -16,20 +16,21 @@ use crate::{
 
 /// The course to store in this pass. First comes the attempt that ends with this record, given with its name. Then comes
 /// an attempt that ended in an earlier pass and still has readings: that pass went wrong before it stored the course.
-/// `expected_status` are the status codes of a success.
+/// `successes` are the status codes of a success in the attempts of a run. Attempts of another run have no slices, because
+/// its codes are not known.
 pub(in crate::plan) fn next(
     record: Option<(String, &FrugalityTrialStatus)>,
     observed: &Observed,
-    expected_status: &[u16],
+    successes: (&str, &[u16]),
 ) -> Option<FrugalityTrace> {
     let trials = observed.trials.iter();
     let ends = record.and_then(|(name, record)| {
         let trial = trials.clone().find(|it| it.name_any() == name)?;
-        of(trial, record, observed, expected_status)
+        of(trial, record, observed, successes)
     });
     ends.or_else(|| {
         let mut left = trials.filter_map(|it| Some((it, it.status.as_ref()?)));
-        left.find_map(|(trial, record)| of(trial, record, observed, expected_status))
+        left.find_map(|(trial, record)| of(trial, record, observed, successes))
     })
 }
 
@@ -39,7 +40,7 @@ fn of(
     trial: &FrugalityTrial,
     record: &FrugalityTrialStatus,
     observed: &Observed,
-    expected_status: &[u16],
+    (run, expected_status): (&str, &[u16]),
 ) -> Option<FrugalityTrace> {
     record.outcome?;
     let name = trial.name_any();
@@ -87,6 +88,7 @@ fn of(
             // Without a window, the time of the slices is not known.
             slices: record
                 .window
+                .filter(|_| spec.run == run)
                 .and_then(|_| slices(trial, observed, expected_status)),
         },
     })

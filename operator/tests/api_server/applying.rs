@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use axum::http::Method;
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, FrugalityTrialStatus, Outcome, Reason},
+    api::{
+        FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial, FrugalityTrialStatus,
+        Outcome, Reason,
+    },
     io::apply::Applied,
     plan::{
         action::{ChildObject, Deletion, EventNote, ForgottenEntry, LedgerWrite, LockAction, Plan},
         facts::{Child, ChildKind, Refusal},
+        ledger::record::ended,
         names::lock_name,
         placement::nodes::selector,
     },
@@ -205,6 +209,63 @@ async fn an_entry_is_opened_and_its_record_is_final() {
     assert!(error.contains("can't be rewritten"), "{error}");
     let stored: FrugalityTrial = stage.api().get("attempt").await.unwrap();
     assert_eq!(stored.status, Some(void("first")));
+}
+
+/// A merge patch leaves what it does not name.
+#[tokio::test]
+async fn a_void_attempt_has_no_figures_in_the_cluster() {
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    let opening = stage.opening(&benchmark, "attempt");
+    stage.apply(&benchmark, opening).await.unwrap();
+    let open = || async { stage.observe(&benchmark).await.unwrap().trials.remove(0) };
+    let measured = include_str!("../data/release-0.1.0/ledger.json");
+    let measured: Vec<FrugalityTrial> = serde_json::from_str(measured).unwrap();
+    let measured = measured.into_iter().filter_map(|entry| entry.status);
+    let mut measured = measured.filter(|status| status.energy.is_some());
+    // While the database is restored, the record has no outcome.
+    let figures = FrugalityTrialStatus {
+        outcome: None,
+        reason: None,
+        finished_at: None,
+        ..measured.next().unwrap()
+    };
+    let record = |entry: &FrugalityTrial, status| Plan {
+        ledger: Some(LedgerWrite::record(entry, status)),
+        ..plan_of(&benchmark)
+    };
+    let plan = record(&open().await, figures.clone());
+    stage.apply(&benchmark, plan).await.unwrap();
+    let entry = open().await;
+    let stored = entry.status.clone().unwrap();
+    assert!(stored.requests.is_some() && stored.energy.is_some());
+    let void = ended(stored, Outcome::Void, Reason::Suspended, "suspended", 1e9);
+    stage
+        .apply(&benchmark, record(&entry, void.clone()))
+        .await
+        .unwrap();
+    assert_eq!(open().await.status, Some(void));
+}
+
+#[tokio::test]
+async fn an_end_without_room_for_its_entry_is_still_told() {
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    stage.none_of("frugalitytrials.frugality.dev").await;
+    let status = FrugalityBenchmarkStatus {
+        phase: Some("told".into()),
+        ..plan_of(&benchmark).status
+    };
+    let plan = Plan {
+        ledger: Some(LedgerWrite::open_ended(
+            stage.entry(&benchmark, "setup"),
+            void("ended"),
+        )),
+        status,
+        ..plan_of(&benchmark)
+    };
+    let refusal = refusal(stage.apply(&benchmark, plan).await.unwrap());
+    assert!(refusal.is_entry && refusal.may_pass(), "{refusal:?}");
+    let told: FrugalityBenchmark = stage.api().get("b").await.unwrap();
+    assert_eq!(told.status.unwrap().phase.as_deref(), Some("told"));
 }
 
 #[tokio::test]

@@ -81,6 +81,7 @@ fn decided(
             uid: benchmark.uid().unwrap(),
             run: "r1".into(),
             generation: benchmark.metadata.generation,
+            candidate: Some(candidate.name.clone()),
             image: candidate.server.image.clone(),
             ledger_digest: "digest".into(),
             verdict: Verdict::Pass,
@@ -88,6 +89,7 @@ fn decided(
             tries: None,
             at: "2026-01-01T00:00:00Z".into(),
         },
+        was_promoted: false,
     };
     promotion(request, now)
 }

@@ -17,7 +17,7 @@ use frugality_operator::{
             addresses::{Endpoint, Endpoints},
             is_preflight,
         },
-        ledger::outcome_of,
+        ledger::{outcome_of, record::patch},
         names::lock_name,
         plan,
         report::events::event_name,
@@ -454,7 +454,9 @@ impl World {
                 if is_newest {
                     assert_taken("FrugalityTrial", status);
                     assert!(outcome_of(trial).is_none(), "{name} is rewritten");
-                    trial.status = Some((**status).clone());
+                    let mut stored = json!(trial.status);
+                    merge(&mut stored, &patch(status));
+                    trial.status = serde_json::from_value(stored).unwrap();
                     trial.metadata.resource_version = Some(new);
                 }
                 is_newest
@@ -944,6 +946,24 @@ impl World {
                 });
                 false
             });
+        }
+    }
+}
+
+/// A merge patch, as the API server applies it (RFC 7386).
+fn merge(stored: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *stored = patch.clone();
+        return;
+    };
+    if !stored.is_object() {
+        *stored = json!({});
+    }
+    for (name, value) in fields {
+        if value.is_null() {
+            stored.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut stored[name], value);
         }
     }
 }

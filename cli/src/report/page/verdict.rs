@@ -20,14 +20,22 @@ pub(super) fn header(view: &PageView<'_>) -> Markup {
     let status = &view.status;
     let columns = status.columns.clone().unwrap_or_default();
     let (class, sign, word, sentence) = words(status.verdict);
+    let outdated = summarize::outdated(&view.objects.benchmark);
+    let class = if outdated.is_some() { "plain" } else { class };
     html! {
         header {
             p class="kicker" { "Frugality · energy report" }
             h1 { (view.key) }
             div class={ "verdict " (class) } {
-                p class="badge" { span aria-hidden="true" { (sign) } " " (word) }
+                p class="badge" {
+                    span aria-hidden="true" { (sign) } " " (word)
+                    @if outdated.is_some() { " for an earlier spec" }
+                }
                 div {
-                    p class="sentence" { (sentence) (winner(view)) }
+                    p class="sentence" {
+                        @if let Some(outdated) = &outdated { strong { (outdated) } " " }
+                        (sentence) (winner(view))
+                    }
                     @if let Some(message) = &columns.message { p class="message" { (message) } }
                 }
             }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::answer::{ApplyError, FIELD_MANAGER, failed, overtaken_is_fine, post, refusal};
 use crate::{
     api::{FrugalityTrace, FrugalityTrial, FrugalityTrialStatus},
-    plan::{action::ForgottenEntry, facts::Refusal},
+    plan::{action::ForgottenEntry, facts::Refusal, ledger::record},
 };
 
 /// Longest wait for the answer to the course of an attempt. A pass has 30 s in all.
@@ -27,13 +27,11 @@ pub(super) enum Opening {
     Refused(Refusal),
 }
 
-/// Creates an entry. `has_record`: its record follows. A record needs its entry, so a quota without room is then an
-/// error like any other.
+/// Creates an entry.
 pub(super) async fn open(
     client: &Client,
     namespace: &str,
     trial: &FrugalityTrial,
-    has_record: bool,
 ) -> Result<Opening, ApplyError> {
     let api = Api::<FrugalityTrial>::namespaced(client.clone(), namespace);
     let source = match api.create(&post(), trial).await {
@@ -42,25 +40,28 @@ pub(super) async fn open(
         Err(source) => source,
     };
     let refusal = refusal(&source, &format!("FrugalityTrial {}", trial.name_any()));
-    match refusal.filter(|it| it.may_pass() && !has_record) {
-        Some(refusal) => Ok(Opening::Refused(refusal)),
+    match refusal.filter(Refusal::may_pass) {
+        Some(refusal) => Ok(Opening::Refused(Refusal {
+            is_entry: true,
+            ..refusal
+        })),
         None => Err(failed("open an entry of the ledger")(source)),
     }
 }
 
 /// Writes a record over the given version of the entry. False if the entry has changed since: an idle baseline
 /// that another operator recorded must not be replaced by a later one.
-pub(super) async fn record(
+pub(super) async fn write_record(
     client: &Client,
     namespace: &str,
     name: &str,
     resource_version: Option<&str>,
-    record: &FrugalityTrialStatus,
+    status: &FrugalityTrialStatus,
 ) -> Result<bool, ApplyError> {
     let api = Api::<FrugalityTrial>::namespaced(client.clone(), namespace);
     let patch = json!({
         "metadata": { "resourceVersion": resource_version },
-        "status": record,
+        "status": record::patch(status),
     });
     let params = PatchParams {
         field_manager: Some(FIELD_MANAGER.into()),

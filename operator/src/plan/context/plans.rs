@@ -4,11 +4,14 @@ use kube::ResourceExt;
 
 use super::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS};
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialStatus, Outcome, Promote, PromotedFrom, Reason, Verdict},
+    api::{
+        FrugalityTrial, FrugalityTrialStatus, Outcome, Promote, PromotedFrom, PromotionState,
+        Reason, Verdict,
+    },
     plan::{
         action::{LedgerWrite, Plan, Wait},
         baseline::{Promotion, PromotionRequest, compared, promotion},
-        ledger::{Next, Start, record::ended},
+        ledger::{Next, Start, outcome_of, record::ended},
         placement::nodes::Nodes,
         report::{
             events,
@@ -109,9 +112,10 @@ impl Context<'_> {
         message: &str,
     ) -> Plan {
         let mut plan = self.running(nodes, Reason::Measuring, message, SOON_SECONDS);
+        let setup = self.ledger.setup();
         let open = match self.ledger.next(settings) {
             Next::Open(trial) => Some(trial),
-            _ => self.ledger.setup(),
+            _ => setup.filter(|it| outcome_of(it).is_none()),
         };
         let record = |status: Option<FrugalityTrialStatus>| {
             ended(
@@ -128,7 +132,7 @@ impl Context<'_> {
             let preparation = Start {
                 block: 0,
                 position: 0,
-                attempt: 1,
+                attempt: setup.map_or(1, |it| it.spec.attempt + 1),
                 candidate: String::new(),
             };
             let entry = self.entry(settings, nodes, &preparation);
@@ -205,6 +209,7 @@ impl Context<'_> {
             uid: self.benchmark.uid()?,
             run: self.run.to_owned(),
             generation: self.benchmark.metadata.generation,
+            candidate: Some(candidate.name.clone()),
             image: candidate.server.image.clone(),
             ledger_digest: figures.ledger_digest.clone(),
             verdict: judgement.verdict,
@@ -218,8 +223,20 @@ impl Context<'_> {
             frozen: self.releases.baseline.as_ref(),
             candidate,
             from,
+            was_promoted: self.has_promoted(name),
         };
         Some(promotion(request, self.observed.baselines.get(&asked.name)))
+    }
+
+    /// Whether the status shows that this run promoted the candidate. A person may have deleted the FrugalityBaseline since.
+    fn has_promoted(&self, candidate: &str) -> bool {
+        let status = self.benchmark.current_status();
+        let status = status.filter(|status| status.run.as_deref() == Some(self.run));
+        status
+            .and_then(|status| status.baseline.as_ref())
+            .is_some_and(|it| {
+                it.candidate == candidate && it.promotion == Some(PromotionState::Promoted)
+            })
     }
 
     /// Deletes all objects. When the nodes are empty, releases the locks. Then the benchmark is at rest.

@@ -1,9 +1,14 @@
 //! The record of an attempt that has ended.
 
+use serde_json::{Map, Value};
+
 use crate::{
     api::{FrugalityTrialStatus, Outcome},
     time,
 };
+
+/// The fields that only a measured attempt keeps.
+const FIGURES: [&str; 3] = ["requests", "energy", "columns"];
 
 /// Adds the outcome, its reason and the time to an attempt's record. Only a measured attempt keeps its figures.
 #[must_use]
@@ -25,4 +30,19 @@ pub fn ended(
         finished_at: time::rfc3339(now_unix_seconds),
         ..status
     }
+}
+
+/// The record as a merge patch over an earlier record of the attempt. A merge patch leaves what it does not name, so figures
+/// that the record does not have are null in it.
+#[must_use]
+pub fn patch(record: &FrugalityTrialStatus) -> Value {
+    // A record is always representable.
+    let mut patch = serde_json::to_value(record).unwrap_or_default();
+    let absent = FIGURES.map(|field| (field.to_owned(), Value::Null));
+    if let Some(fields) = patch.as_object_mut() {
+        let mut all = Map::from_iter(absent);
+        all.append(fields);
+        *fields = all;
+    }
+    patch
 }

@@ -46,12 +46,25 @@ fn unreadable(context: &Context<'_>) -> Option<Judgement> {
 pub(in crate::plan) fn is_in_time(context: &Context<'_>, settings: &Settings) -> Stage<()> {
     let started = context.queue.started_unix_seconds();
     let is_late = |started: f64| context.now_unix_seconds - started > settings.deadline_seconds;
-    if started.is_some_and(is_late) {
-        let message = format!(
-            "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks or points",
-            context.benchmark.spec.deadline
-        );
-        return Break(context.fail(settings, None, Reason::DeadlineExceeded, &message));
+    let refusal = context.entry_refused();
+    // The end is in the status alone, and the turn is over.
+    let has_ended = refusal.is_some() && context.has_ended_with(Reason::DeadlineExceeded);
+    if !has_ended && !started.is_some_and(is_late) {
+        return Continue(());
     }
-    Continue(())
+    let message = format!(
+        "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks or points",
+        context.benchmark.spec.deadline
+    );
+    let plan = context.fail(settings, None, Reason::DeadlineExceeded, &message);
+    let Some(refusal) = refusal.filter(|_| plan.opened().is_some()) else {
+        return Break(plan);
+    };
+    // Other benchmarks must get the nodes. Each pass tries again to write the entry.
+    let message = format!("{message}; {}", refusal.message);
+    let ended = without_figures(Verdict::Error, Reason::DeadlineExceeded, message);
+    Break(Plan {
+        ledger: plan.ledger,
+        ..context.conclude(None, ended)
+    })
 }

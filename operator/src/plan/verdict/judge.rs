@@ -24,51 +24,12 @@ use crate::{
 pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
     let at_try = settings.at_try(ledger.try_number());
     let settings = &*at_try;
-    if let Some(fake) = ledger
-        .entries()
-        .iter()
-        .find(|e| reason_of(e) == Some(Reason::MeterFake.as_str()))
-    {
-        return Some(without_figures(
-            Verdict::Invalid,
-            Reason::MeterFake,
-            message_of(fake),
-        ));
-    }
-    // A sweep until errors expects errors, except at the point with the fewest connections.
-    let fewest = settings.points.first().map(|point| point.connections);
-    let is_asked_for = |e: &FrugalityTrial| {
-        let connections = settings.point(&e.spec.point).map(|point| point.connections);
-        settings.max_error_ratio.is_some() && connections != fewest
-    };
-    let hopeless = ledger
-        .valid()
-        .concat()
-        .into_iter()
-        .find(|e| successes(e) == Some(0) && !is_asked_for(e));
-    if let Some(hopeless) = hopeless {
-        return Some(without_figures(
-            Verdict::Error,
-            Reason::NoSuccessfulRequest,
-            format!(
-                "Candidate {} {}{}{}.",
-                hopeless.spec.candidate,
-                settings.kind.rules().never_succeeded(),
-                text::at(&hopeless.spec.point, settings.points.len() > 1),
-                answers(hopeless)
-            ),
-        ));
-    }
     // The run ends at the first look that decides. Later trials, measured under budgets that were edited since, are
     // ignored.
     for (index, look) in settings.looks.iter().enumerate() {
         let is_last = index + 1 == settings.looks.len();
-        if let Some(message) = too_low(settings, ledger, look.blocks) {
-            return Some(without_figures(
-                Verdict::Invalid,
-                Reason::LevelTooLow,
-                message,
-            ));
+        if let Some(judgement) = hopeless(settings, ledger, look.blocks) {
+            return Some(judgement);
         }
         match ledger.next_within(settings, look.blocks) {
             Next::Open(_) | Next::Start(_) => return None,
@@ -90,6 +51,49 @@ pub fn judge(settings: &Settings, ledger: &Ledger<'_>) -> Option<Judgement> {
         }
     }
     None
+}
+
+/// The judgement of a run whose first `blocks` blocks at each point show that it can have no figures.
+fn hopeless(settings: &Settings, ledger: &Ledger<'_>, blocks: usize) -> Option<Judgement> {
+    let within = i32::try_from(blocks * settings.points.len()).unwrap_or(i32::MAX);
+    let mut entries = ledger.entries().iter();
+    let fake = entries
+        .find(|e| e.spec.block <= within && reason_of(e) == Some(Reason::MeterFake.as_str()));
+    if let Some(fake) = fake {
+        return Some(without_figures(
+            Verdict::Invalid,
+            Reason::MeterFake,
+            message_of(fake),
+        ));
+    }
+    // A sweep until errors expects errors, except at the point with the fewest connections.
+    let fewest = settings.points.first().map(|point| point.connections);
+    let is_asked_for = |e: &FrugalityTrial| {
+        let connections = settings.point(&e.spec.point).map(|point| point.connections);
+        settings.max_error_ratio.is_some() && connections != fewest
+    };
+    let failing = (1..=within)
+        .flat_map(|block| ledger.valid_in(block))
+        .find(|e| successes(e) == Some(0) && !is_asked_for(e));
+    if let Some(failing) = failing {
+        return Some(without_figures(
+            Verdict::Error,
+            Reason::NoSuccessfulRequest,
+            format!(
+                "Candidate {} {}{}{}.",
+                failing.spec.candidate,
+                settings.kind.rules().never_succeeded(),
+                text::at(&failing.spec.point, settings.points.len() > 1),
+                answers(failing)
+            ),
+        ));
+    }
+    let message = too_low(settings, ledger, blocks)?;
+    Some(without_figures(
+        Verdict::Invalid,
+        Reason::LevelTooLow,
+        message,
+    ))
 }
 
 /// A load level of these blocks whose rate is too low: Fortio would use fewer connections.
