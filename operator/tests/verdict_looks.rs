@@ -224,23 +224,25 @@ fn a_deadline_after_the_deciding_look_does_not_count() {
     assert_eq!(ended.verdict, Some(Verdict::Error));
 }
 
+/// The trials of a block must be neighbours in time.
 #[test]
-fn an_entry_that_a_person_deleted_is_measured_again() {
+fn a_block_whose_first_entry_a_person_deleted_begins_again() {
     let benchmark = three_looks(&[]);
     let settings = Settings::parse(&benchmark.spec).unwrap();
-    let run = run_of(&benchmark);
-    for position in [1, 2] {
+    let order = &settings.plan()[1].order;
+    let entrants = settings.entrants();
+    for (deleted, expected) in [(0, (2, 1)), (1, (1, 2))] {
         let mut trials = first(&benchmark, 3, usual);
-        trials.retain(|trial| (trial.spec.block, trial.spec.position) != (2, position));
+        let is_deleted = |trial: &FrugalityTrial| {
+            trial.spec.block == 2 && trial.spec.candidate == entrants[order[deleted]]
+        };
+        trials.retain(|trial| !is_deleted(trial));
+        let run = run_of(&benchmark);
         let Next::Start(start) = Ledger::of(&run, &trials).next(&settings) else {
             panic!("{:?}", Ledger::of(&run, &trials).next(&settings));
         };
+        assert_eq!((start.attempt, start.position), expected);
         assert_eq!(start.block, 2);
-        assert!(
-            trials
-                .iter()
-                .all(|trial| trial.spec.block != 2 || trial.spec.candidate != start.candidate)
-        );
     }
 }
 

@@ -261,13 +261,15 @@ impl<'a> Ledger<'a> {
                 }
                 return Next::Start(start(settings, order, block, attempt + 1, 0));
             }
-            // Normally the entries are the first in the order. A person may have deleted one of them.
-            let is_missing = |position: &usize| {
-                let entrant = settings.entrants()[order[*position]];
-                newest.iter().all(|e| e.spec.candidate != entrant)
-            };
-            if let Some(position) = (0..order.len()).find(is_missing) {
-                return Next::Start(start(settings, order, block, attempt, position));
+            if newest.len() < order.len() {
+                let begun = &order[..newest.len()];
+                let is_begun = |name: &str| begun.iter().any(|it| settings.entrants()[*it] == name);
+                return Next::Start(if newest.iter().all(|e| is_begun(&e.spec.candidate)) {
+                    start(settings, order, block, attempt, newest.len())
+                } else {
+                    // A person has deleted an earlier entry of the block.
+                    start(settings, order, block, attempt + 1, 0)
+                });
             }
         }
         Next::Finished
