@@ -38,10 +38,10 @@ network: ## run benchmarks under NetworkPolicies that kube-router enforces, in t
 gitops: ## test the gates with Flux, Argo CD, Argo Rollouts, Flagger and Helm 4, in the cluster in a box: 45 minutes, and ten minutes to build them
 	hack/test gitops
 
-release-test: ## make a release in a local registry, then install and upgrade from it in the cluster in a box: an hour
+release-test: ## make a release in a local registry, then install and upgrade from it in the cluster in a box: half an hour with the binaries built
 	hack/test release
 
-upgrade-test: ## upgrade from the chart and the images of an old commit, in the cluster in a box: half an hour
+upgrade-test: ## upgrade from the chart and the images of an old commit, in the cluster in a box: 12 minutes with the old images built
 	hack/test upgrade
 
 articles: ## run all examples in their short forms, in the cluster in a box: about five hours
