@@ -174,9 +174,14 @@ impl PassContext {
         if changes_locks {
             self.signals.locks_changed.notify_one();
         }
-        // After a conflict the next plan has the same attempt, so it is not counted here. The operator writes
-        // records before objects that the API server may refuse.
-        if let (Some(ended), Applied::Done | Applied::Refused(_)) = (ended, &applied) {
+        // After a conflict, or without room for its entry, the next plan has the same attempt, so it is not counted here. The
+        // operator writes records before objects that the API server may refuse.
+        let is_recorded = match &applied {
+            Applied::Done => true,
+            Applied::Refused(refusal) => !refusal.is_entry,
+            Applied::Overtaken => false,
+        };
+        if let Some(ended) = ended.filter(|_| is_recorded) {
             self.metrics.count_attempt(&ended);
         }
         if !matches!(applied, Applied::Overtaken) {

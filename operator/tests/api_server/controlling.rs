@@ -26,7 +26,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, ObjectMeta, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -519,6 +519,45 @@ async fn waits_for_room(resource: &str) {
     })
     .await;
     stage.outcomes(&[None]).await;
+}
+
+/// Other benchmarks get the nodes. The end is in the ledger as soon as there is room.
+#[tokio::test]
+async fn a_run_without_room_in_its_ledger_ends_at_its_deadline() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    stage.none_of("frugalitytrials.frugality.dev").await;
+    stage.benchmark("b", &[]).await;
+    let _operator = Operator::start(&stage);
+    stage.reason("b", Reason::QuotaExceeded).await;
+    // As if its turn had begun years ago.
+    let early = Patch::Merge(json!({ "spec": { "acquireTime": "2020-01-01T00:00:00.000000Z" } }));
+    for lock in stage.all::<Lease>().await {
+        stage
+            .api::<Lease>()
+            .patch(&lock.name_any(), &PatchParams::default(), &early)
+            .await
+            .unwrap();
+    }
+    let ended = stage.reason("b", Reason::DeadlineExceeded).await;
+    assert_eq!(ended.status.unwrap().verdict, Some(Verdict::Error));
+    until("no lock is held", || async {
+        let locks = stage.all::<Lease>().await;
+        locks.iter().all(|it| {
+            it.spec
+                .as_ref()
+                .is_none_or(|it| it.holder_identity.is_none())
+        })
+    })
+    .await;
+    assert!(stage.all::<FrugalityTrial>().await.is_empty());
+    stage
+        .api::<ResourceQuota>()
+        .delete("small", &DeleteParams::default())
+        .await
+        .unwrap();
+    stage.outcomes(&[Some(Outcome::Failed)]).await;
+    stage.reason("b", Reason::DeadlineExceeded).await;
 }
 
 /// It is reported once, on the benchmark itself.

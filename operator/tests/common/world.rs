@@ -32,7 +32,6 @@ use super::{
     T0, config, edited,
     manner::Manner,
     objects::{SimChild, SimPod, ending, label, pod_of},
-    run_of,
     schema::assert_taken,
     truth::{LoadOn, Work, reading},
 };
@@ -752,16 +751,10 @@ impl World {
             [spec.measured_node.clone(), spec.injector_node.clone()]
         };
         let mine = nodes(trial);
-        // If an edit ended a run, its entry may still be open for a moment.
         let open: Vec<String> = self
             .slots
             .iter()
-            .flat_map(|slot| {
-                let run = run_of(&slot.benchmark);
-                slot.trials
-                    .iter()
-                    .filter(move |trial| trial.spec.run == run)
-            })
+            .flat_map(|slot| &slot.trials)
             .filter(|trial| trial.spec.block > 0 && outcome_of(trial).is_none())
             .filter(|trial| nodes(trial).iter().any(|node| mine.contains(node)))
             .map(ResourceExt::name_any)
