@@ -41,7 +41,7 @@ Examples:
 /// Exit code if the figures may not be compared.
 pub const NOT_COMPARABLE: u8 = 17;
 /// What stored figures are worth.
-const TREND: &str = "± is the interval over the trials of one run; summarize says what it includes. Stored figures show a trend and decide nothing. Between two runs, a node can change by more than the intervals show, so no ratio is printed. To decide, measure both in the same blocks: kubectl frugality run NEW --against OLD.";
+const TREND: &str = "± is the interval over the trials of one run; summarize lists its parts. Stored figures show a trend and decide nothing. Between two runs, a node can change by more than the intervals show, so no ratio is printed. To decide, measure both in the same blocks: kubectl frugality run NEW --against OLD.";
 
 /// The options of `kubectl frugality compare`.
 #[derive(Clone, Debug, clap::Args)]

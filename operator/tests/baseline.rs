@@ -536,7 +536,7 @@ fn another_candidate_of_the_same_run_is_not_shown_as_promoted() {
     assert_eq!(candidate, told(&world).candidate);
     assert!(from.is_same(from) && from.is_same(&earlier_version));
     assert!(!from.is_same(&other));
-    // Its token is of the other candidate, so its write is not this one's.
+    // The token names the other candidate, so the other candidate's promotion wrote it.
     let mut written = baseline('a', 3);
     written
         .annotations_mut()

@@ -29,7 +29,7 @@ const MEASURED: [(&str, &str); 6] = [
     ("batch", "figures are about other executions"),
     ("load", "figures are at another load"),
     ("database", "the candidates had another database"),
-    ("energy", "joules are of another kind"),
+    ("energy", "another kind of joules decides"),
 ];
 
 /// Fields within those that do not: they decide what is judged.
@@ -123,7 +123,7 @@ fn nodes(one: &Side, other: &Side) -> Vec<Change> {
             "deciding figure",
             deciding(one_status.deciding_figure),
             deciding(other_status.deciding_figure),
-            "joules are of another kind",
+            "another kind of joules decides",
         ),
     ];
     let known = |set: BTreeSet<String>| {

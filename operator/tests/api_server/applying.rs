@@ -211,7 +211,7 @@ async fn an_entry_is_opened_and_its_record_is_final() {
     assert_eq!(stored.status, Some(void("first")));
 }
 
-/// A merge patch leaves what it does not name.
+/// A merge patch keeps absent fields.
 #[tokio::test]
 async fn a_void_attempt_has_no_figures_in_the_cluster() {
     let (stage, benchmark) = Stage::with_benchmark().await;

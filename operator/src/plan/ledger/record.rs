@@ -32,8 +32,8 @@ pub fn ended(
     }
 }
 
-/// The record as a merge patch over an earlier record of the attempt. A merge patch leaves what it does not name, so figures
-/// that the record does not have are null in it.
+/// The record as a merge patch over an earlier record of the attempt. A merge patch keeps absent fields, so absent figures are
+/// null.
 #[must_use]
 pub fn patch(record: &FrugalityTrialStatus) -> Value {
     // A record is always representable.
