@@ -142,7 +142,7 @@ IMAGES=(operator meter injector injector-k6 contacts-rust contacts-python radica
 # revision: prints the commit of this checkout, with "-dirty" if a tracked file differs from it.
 revision() { git describe --always --abbrev=40 --exclude='*' --dirty 2>/dev/null || echo unknown; }
 
-# The Rust programs in the images, without the runner and the node meter, which are built with other flags.
+# The Rust programs in the images, without the node meter and the runner, which are built with other flags.
 BINARIES=(frugality-operator kubectl-frugality frugality-injector contacts-rust streamdata-rust)
 # The Go programs in the images: name, module.
 declare -A GO_PROGRAMS=([fortio]=injector/fortio [k6]=injector/k6 [streamdata-go]=examples/servers/streamdata-go)
@@ -164,26 +164,12 @@ cargo_binaries() {
   cargo build --release --locked "$@" "${scope[@]}"
 }
 
-# runner_program ARCHITECTURE: builds the runner, and sets STATIC to its folder. It is linked statically, because it must
-# run in any image. It has its own target folder, because its crates are compiled with other flags.
-runner_program() {
-  local target
-  target=$(rustc -vV | sed -n 's/^host: //p')
-  if [[ $1 != "$(architecture_of "$(uname -m)")" ]]; then
-    need_rust_for "$1"
-    target=$RUST_TARGET
-  fi
-  RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --package frugality-runner \
-    --target "$target" --target-dir target/static
-  # shellcheck disable=SC2034 # read by the scripts that source this one
-  STATIC=target/static/$target/release
-}
-
-# meter_program ARCHITECTURE: builds the node meter, and sets STATIC to its folder. Most of the meter's memory is code, so
-# it is linked with the small C library musl, which is part of Rust's standard library for this target. The C code of the
-# crate ring needs only headers and compiler. The tables for unwinding are left out, because a panic ends the meter. Without
-# rustup or its server, the program is linked with glibc, and takes more memory.
-meter_program() {
+# static_programs ARCHITECTURE: builds the node meter and the runner of batches, and sets STATIC to their folder. The runner
+# is linked statically, because it must run in any image. Most of the meter's memory is code, so it is linked with the small
+# C library musl, which is part of Rust's standard library for this target. One command builds both, so that their shared
+# crates are compiled once. The C code of the crate ring needs only headers and compiler. The tables for unwinding are left
+# out, because a panic ends the program. Without rustup or its server, glibc is linked, and the meter takes more memory.
+static_programs() {
   local gnu target compiler=cc flags='-C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs'
   gnu=$(gnu_of "$1")
   target=${gnu/-linux-gnu/-unknown-linux-musl}
@@ -199,7 +185,8 @@ meter_program() {
   use_linker "$target" "$compiler"
   # Some compilers replace functions by checked ones that only glibc has.
   export "CC_${target//-/_}=$compiler" "CFLAGS_${target//-/_}=-U_FORTIFY_SOURCE"
-  RUSTFLAGS=$flags cargo build --profile small --locked --package frugality-meter --target "$target" --target-dir target/static
+  RUSTFLAGS=$flags cargo build --profile small --locked --package frugality-meter --package frugality-runner \
+    --target "$target" --target-dir target/static
   # shellcheck disable=SC2034 # read by the scripts that source this one
   STATIC=target/static/$target/small
 }

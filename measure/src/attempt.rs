@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::energy::{AttemptReadings, Ends, EnergyFigures, Limits, Tail, Window, evaluate};
 use crate::figures::LoadSpan;
 use crate::figures::RequestFigures;
-use crate::load::LoadResult;
 use crate::reading::Reading;
 use crate::report::InjectionReport;
 use crate::void::Void;
@@ -118,12 +117,11 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
     Ok(Assessment { requests, energy })
 }
 
-/// The injector's report about the ends of the measured run. A program's execution has no steady power: its
-/// start may take another power than its end. A batch therefore gets no steady time.
+/// The injector's report about the ends of the measured run. A load without steady power gets no steady time.
 fn ends(report: &InjectionReport) -> Ends {
-    let steady = |span: Option<LoadSpan>| match report.measured {
-        LoadResult::Batch(_) => 0.0,
-        _ => span.map_or(0.0, |it| it.duration_seconds),
+    let steady = |span: Option<LoadSpan>| {
+        let span = span.filter(|_| report.measured.is_steady());
+        span.map_or(0.0, |it| it.duration_seconds)
     };
     Ends {
         clock_uncertainty_seconds: load::clock_uncertainty_seconds(report),
@@ -137,7 +135,7 @@ fn ends(report: &InjectionReport) -> Ends {
 /// The load after the measured window, relative to the measured load. Absent if unknown, for example for an
 /// execution that was cut off.
 fn tail(attempt: &Attempt<'_>) -> Option<Tail> {
-    if let LoadResult::Batch(_) = attempt.report.measured {
+    if !attempt.report.measured.is_steady() {
         return None;
     }
     let measured = attempt.report.measured.span().requests_per_second()?;

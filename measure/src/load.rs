@@ -76,6 +76,16 @@ impl LoadResult {
         }
     }
 
+    /// Whether the power is steady during the load. A program's execution has no steady power: its start may take
+    /// another power than its end.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        match self {
+            Self::Fortio(_) | Self::K6(_) => true,
+            Self::Batch(_) => false,
+        }
+    }
+
     /// Latencies of all requests, of a script's cycles without failure, or of a program's successful
     /// executions.
     #[must_use]

@@ -27,6 +27,7 @@ mod status;
 mod sweep_result;
 mod trace;
 mod trial;
+mod trial_load;
 
 pub use self::baseline::{
     ANCHOR, BASELINE, Baseline, FrozenBaseline, FrozenBaselines, FrugalityBaseline,
@@ -71,5 +72,6 @@ pub use self::sweep_result::{LoadCurveResult, Optimum, SweepResult};
 pub use self::trace::{FrugalityTrace, FrugalityTraceSpec};
 pub use self::trial::{
     DatabaseFacts, FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, RunImages,
-    TrialColumns, TrialLoad,
+    TrialColumns,
 };
+pub use self::trial_load::TrialLoad;

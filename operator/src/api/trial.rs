@@ -13,7 +13,6 @@ use frugality_measure::{
     energy::{EnergyFigures, Window},
     fortio::FortioResult,
     k6::K6Result,
-    latency::Histogram,
     load::LoadResult,
     pace::InjectorCpu,
     report::ClockOffset,
@@ -22,7 +21,9 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{baseline::FrozenBaselines, candidate::MAX_PODS, schema::open_object};
+use crate::api::{
+    baseline::FrozenBaselines, candidate::MAX_PODS, schema::open_object, trial_load::TrialLoad,
+};
 
 /// The attempt: run, point, block, candidate and nodes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -303,29 +304,6 @@ pub struct FrugalityTrialStatus {
     /// Texts for `kubectl get`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<TrialColumns>,
-}
-
-/// The load generator's result of the measured window.
-#[derive(Clone, Copy, Debug)]
-pub enum TrialLoad<'a> {
-    /// One request, sent repeatedly.
-    Fortio(&'a FortioResult),
-    /// A script, run repeatedly.
-    K6(&'a K6Result),
-    /// A program that runs to completion, executed repeatedly.
-    Batch(&'a batch::BatchResult),
-}
-
-impl<'a> TrialLoad<'a> {
-    /// Latencies of all requests, of a script's cycles without failure, or of a program's successful executions.
-    #[must_use]
-    pub fn latency(self) -> &'a Histogram {
-        match self {
-            Self::Fortio(result) => &result.latency,
-            Self::K6(result) => &result.cycles,
-            Self::Batch(result) => &result.executions,
-        }
-    }
 }
 
 impl FrugalityTrialStatus {

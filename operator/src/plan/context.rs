@@ -209,7 +209,7 @@ impl Context<'_> {
         })
     }
 
-    /// A quota without room for the next entry of the ledger.
+    /// Why the API server does not accept the next entry of the ledger.
     pub(in crate::plan) fn entry_refused(&self) -> Option<&Refusal> {
         let refusal = self.observed.refused.as_ref();
         refusal.filter(|refusal| refusal.is_entry)

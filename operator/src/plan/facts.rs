@@ -513,10 +513,23 @@ impl Refusal {
         }
     }
 
-    /// Whether the operator tries to create the object again until the run's deadline, because it may succeed then.
+    /// Why the API server did not create this entry of the ledger. `None` if the answer is no refusal. A webhook that can't be
+    /// called refuses too: it may be away for as long as a run lasts.
+    #[must_use]
+    pub fn of_entry(name: &str, code: u16, message: &str) -> Option<Self> {
+        let is_silent_webhook = code == 500 && message.contains("failed calling webhook");
+        let code = if is_silent_webhook { 403 } else { code };
+        Self::of(&format!("FrugalityTrial {name}"), code, message).map(|refusal| Self {
+            is_entry: true,
+            ..refusal
+        })
+    }
+
+    /// Whether the operator tries to create the object again until the run's deadline, because it may succeed then. An entry
+    /// of the ledger depends on policies of the cluster alone, not on the benchmark's spec.
     #[must_use]
     pub fn may_pass(&self) -> bool {
-        self.reason == Reason::QuotaExceeded
+        self.is_entry || self.reason == Reason::QuotaExceeded
     }
 }
 
@@ -580,6 +593,7 @@ mod tests {
             let passes = refusal.as_ref().is_some_and(Refusal::may_pass);
             assert_eq!(passes, reason == Some(Reason::QuotaExceeded), "{code}");
             if let Some(refusal) = refusal {
+                assert!(!refusal.is_entry);
                 assert!(refusal.message.contains("Service x"), "{refusal:?}");
                 // The API server's words about a conflict say nothing about whose object it is.
                 assert_eq!(
@@ -587,6 +601,26 @@ mod tests {
                     code != 409,
                     "{refusal:?}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_entry_may_succeed_later() {
+        let silence = "Internal error occurred: failed calling webhook \"w\": timeout";
+        for (code, message, reason) in [
+            (400, "denied by a webhook", Some(Reason::ChildRefused)),
+            (422, "invalid", Some(Reason::ChildRefused)),
+            (500, silence, Some(Reason::ChildRefused)),
+            (500, "etcdserver: request timed out", None),
+            (429, "too many requests", None),
+        ] {
+            let refusal = Refusal::of_entry("x", code, message);
+            assert_eq!(refusal.as_ref().map(|it| it.reason), reason, "{code}");
+            if let Some(refusal) = refusal {
+                assert!(refusal.may_pass() && refusal.is_entry, "{refusal:?}");
+                let words = format!("the API server refused FrugalityTrial x: {message}");
+                assert_eq!(refusal.message, words);
             }
         }
     }

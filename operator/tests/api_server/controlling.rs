@@ -521,6 +521,26 @@ async fn waits_for_room(resource: &str) {
     stage.outcomes(&[None]).await;
 }
 
+/// As by a policy engine, and by one that does not answer.
+#[tokio::test]
+async fn a_webhook_that_refuses_the_ledger_is_waited_for() {
+    let silence = "Internal error occurred: failed calling webhook \"w\": no endpoints available";
+    for (code, message) in [(400, "denied by a webhook"), (500, silence)] {
+        let stage = Stage::new().await;
+        let _kubelet = Kubelet::start(&stage);
+        let refused = Fault::Answer(code, message);
+        stage
+            .proxy
+            .fail(Method::POST, "/frugalitytrials", 2, refused);
+        stage.benchmark("b", &[]).await;
+        let _operator = Operator::start(&stage);
+        let waiting = stage.reason("b", Reason::ChildRefused).await;
+        assert_eq!(condition_of(&waiting, condition::COMPLETE), "False");
+        stage.reason("b", Reason::Measuring).await;
+        stage.outcomes(&[None]).await;
+    }
+}
+
 /// Other benchmarks get the nodes. The end is in the ledger as soon as there is room.
 #[tokio::test]
 async fn a_run_without_room_in_its_ledger_ends_at_its_deadline() {

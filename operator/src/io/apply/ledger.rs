@@ -23,7 +23,7 @@ pub(super) enum Opening {
     Created(Option<String>),
     /// An earlier pass created it and ended before it could continue, or another operator created it.
     Exists,
-    /// A quota has no room.
+    /// A quota has no room, or a policy or a webhook refuses it.
     Refused(Refusal),
 }
 
@@ -39,12 +39,14 @@ pub(super) async fn open(
         Err(kube::Error::Api(status)) if status.code == 409 => return Ok(Opening::Exists),
         Err(source) => source,
     };
-    let refusal = refusal(&source, &format!("FrugalityTrial {}", trial.name_any()));
-    match refusal.filter(Refusal::may_pass) {
-        Some(refusal) => Ok(Opening::Refused(Refusal {
-            is_entry: true,
-            ..refusal
-        })),
+    let refusal = match &source {
+        kube::Error::Api(status) => {
+            Refusal::of_entry(&trial.name_any(), status.code, &status.message)
+        }
+        _ => None,
+    };
+    match refusal {
+        Some(refusal) => Ok(Opening::Refused(refusal)),
         None => Err(failed("open an entry of the ledger")(source)),
     }
 }

@@ -2,15 +2,18 @@
 
 use std::ops::ControlFlow::{Break, Continue};
 
-use crate::plan::{
-    action::Plan,
-    context::{Context, Stage},
-    placement::nodes::Nodes,
-    report::status::State,
-    settings::Settings,
+use crate::{
+    api::Reason,
+    plan::{
+        action::Plan,
+        context::{Context, Stage},
+        placement::nodes::Nodes,
+        report::status::State,
+        settings::Settings,
+    },
 };
 
-/// Interval between tries to create an object that exceeds a quota, in seconds.
+/// Interval between tries to create an object that was refused, in seconds.
 const REFUSED_REQUEUE_SECONDS: f64 = 5.0;
 
 /// Stops a run if the API server permanently refused one of its objects.
@@ -27,16 +30,20 @@ pub(in crate::plan) fn is_not_permanent(
     }
 }
 
-/// Returns the same plan. If the plan tries again to create an object or an entry that exceeds a quota, its conditions say so.
+/// Returns the same plan. If the plan tries again to create an object or an entry that was refused, its conditions say so.
 pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, mut plan: Plan) -> Plan {
     let creates = plan.opened().is_some() || !plan.create.is_empty();
     let tries_again = creates && plan.record().is_none();
     let Some(refusal) = context.observed.refused.as_ref().filter(|_| tries_again) else {
         return plan;
     };
+    let until = match refusal.reason {
+        Reason::QuotaExceeded => "it has room",
+        _ => "it is accepted",
+    };
     let state = State::Running {
         reason: refusal.reason,
-        message: format!("{}; waiting until it has room", refusal.message),
+        message: format!("{}; waiting until {until}", refusal.message),
     };
     plan.status = context.report(Some(nodes), None, &state).status;
     plan.requeue_seconds = REFUSED_REQUEUE_SECONDS;

@@ -1,7 +1,9 @@
 //! All figures of a candidate at a point, and why some of them are withheld.
 
 use crate::{
-    api::{CandidateResult, DecidingFigure, FrugalityTrialStatus, Outcome, seven_digits},
+    api::{
+        CandidateResult, DecidingFigure, FrugalityTrialStatus, Outcome, TrialLoad, seven_digits,
+    },
     plan::{
         settings::costs::Cost,
         verdict::{
@@ -134,7 +136,7 @@ impl Evidence<'_> {
 /// Why the times of a script's cycles are not known.
 fn dropped(measure: Measure<'_>, trials: &[&FrugalityTrialStatus], unit: &str) -> Option<String> {
     let of_trial =
-        |trial: &&FrugalityTrialStatus| trial.k6.as_ref().map_or(0, |it| it.dropped_cycles);
+        |trial: &&FrugalityTrialStatus| trial.load().map_or(0, TrialLoad::dropped_cycles);
     let dropped: u64 = trials.iter().map(of_trial).sum();
     (dropped > 0 && matches!(measure, Measure::MillisecondsPerRequest)).then(|| {
         format!(

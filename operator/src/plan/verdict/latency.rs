@@ -37,7 +37,7 @@ impl Evidence<'_> {
 
     /// Whether the requests behind the latencies were sent in an open or a closed loop.
     pub(super) fn arrivals(&self, candidate: &str) -> Option<Arrivals> {
-        let is_open = |trial: &&FrugalityTrialStatus| matches!(trial.load(), Some(TrialLoad::K6(load)) if load.rate.is_some());
+        let is_open = |trial: &&FrugalityTrialStatus| trial.load().is_some_and(TrialLoad::is_open);
         (!self.latency(candidate).is_empty()).then(|| {
             if self.trials(candidate).iter().all(is_open) {
                 Arrivals::Open

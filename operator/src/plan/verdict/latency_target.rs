@@ -3,7 +3,7 @@
 use frugality_measure::{latency::Bucket, pace::MAX_SHORTFALL};
 
 use crate::{
-    api::{Expanded, Figure, FrugalityTrialStatus, TrialLoad},
+    api::{Expanded, Figure, FrugalityTrialStatus},
     plan::verdict::{
         evidence::Evidence,
         latency::{REQUESTS_BEYOND, distribution},
@@ -137,9 +137,10 @@ fn kept_in(trial: &FrugalityTrialStatus, seconds: f64) -> Option<Kept> {
     if requests.shortfall.is_some_and(|it| it > MAX_SHORTFALL) {
         return None;
     }
-    // Fortio's histogram holds the errors too, at latencies that are not known.
     let (buckets, mixed) = match trial.load() {
-        Some(TrialLoad::Fortio(fortio)) => (fortio.latency.buckets.as_slice(), errors),
+        Some(load) if load.mixes_errors_into_latency() => {
+            (load.latency().buckets.as_slice(), errors)
+        }
         _ => (distribution(trial)?, 0.0),
     };
     if buckets.is_empty() {

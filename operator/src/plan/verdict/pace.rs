@@ -203,11 +203,8 @@ pub(super) fn limit_words(candidate: &str, limited: Limited) -> String {
 /// The pace in one trial.
 fn pace(trial: &FrugalityTrialStatus) -> Option<Pace> {
     let requests = trial.requests.as_ref()?;
-    // The runner in the candidate's container starts the executions.
-    let injector = trial
-        .injector_cpu
-        .as_ref()
-        .filter(|_| !matches!(trial.load(), Some(TrialLoad::Batch(_))));
+    let is_paced = trial.load().is_none_or(TrialLoad::is_paced_by_injector);
+    let injector = trial.injector_cpu.as_ref().filter(|_| is_paced);
     let seconds = trial.window?.seconds();
     Some(Pace::new(requests, injector, node_share(trial), seconds))
 }
