@@ -26,7 +26,7 @@ impl<'a> TrialLoad<'a> {
         }
     }
 
-    /// Whether [`Self::latency`] has the latencies of errors too. They can't be told apart in Fortio's histogram.
+    /// Whether [`Self::latency`] has the latencies of errors too. Fortio's histogram does not distinguish them.
     #[must_use]
     pub fn mixes_errors_into_latency(self) -> bool {
         match self {
