@@ -166,8 +166,8 @@ cargo_binaries() {
 
 # static_programs ARCHITECTURE: builds the node meter and the runner of batches, and sets STATIC to their folder. The runner
 # is linked statically, because it must run in any image. Most of the meter's memory is code, so it is linked with the small
-# C library musl, which is part of Rust's standard library for this target. One command builds both, so that their shared
-# crates are compiled once. The C code of the crate ring needs only headers and compiler. The tables for unwinding are left
+# C library musl, which is part of Rust's standard library for this target. One command builds both, and
+# compiles their shared crates once. The C code of the crate ring needs only headers and compiler. The tables for unwinding are left
 # out, because a panic ends the program. Without rustup or its server, glibc is linked, and the meter takes more memory.
 static_programs() {
   local gnu target compiler=cc flags='-C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs'

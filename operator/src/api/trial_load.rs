@@ -44,7 +44,7 @@ impl<'a> TrialLoad<'a> {
         }
     }
 
-    /// Whether the injector sends each unit, so that a busy injector can limit the candidate. The runner in the candidate's
+    /// Whether the injector sends each unit. A busy injector can then limit the candidate. The runner in the candidate's
     /// own container starts the executions of a batch.
     #[must_use]
     pub fn is_paced_by_injector(self) -> bool {

@@ -38,7 +38,7 @@ pub struct Config {
     pub meter_port: u16,
     /// A power that no measured node can exceed, in watts; `None` if the installation sets none.
     pub max_node_watts: Option<f64>,
-    /// URL at which the operator reports the time of its own clock, for meters that report no time.
+    /// URL at which the operator reports the time of its clock, for meters that report no time.
     pub time_url: Option<String>,
     /// What the installation gives to the pods of all benchmarks.
     pub pods: PodPolicy,
@@ -368,7 +368,7 @@ pub struct PodFacts {
     /// The largest number of crashes of one container. An end of a container that should not end counts, and so
     /// does a failed init container.
     pub crashes: i32,
-    /// Why the scheduler finds no node for it; `None` if it has one.
+    /// The reason why the scheduler finds no node; `None` if it has one.
     pub unschedulable: Option<String>,
     /// URL of its readiness probe, if it is a candidate's pod that is not ready.
     pub readiness_url: Option<String>,
@@ -526,7 +526,7 @@ impl Refusal {
     }
 
     /// Whether the operator tries to create the object again until the run's deadline, because it may succeed then. An entry
-    /// of the ledger depends on policies of the cluster alone, not on the benchmark's spec.
+    /// of the ledger has no part that a user writes, so another spec would not help.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         self.is_entry || self.reason == Reason::QuotaExceeded

@@ -63,7 +63,7 @@ impl Evidence<'_> {
                 DecidingFigure::NetAttributed => figure(Measure::Joules(self.deciding)),
                 _ => None,
             },
-            // A withheld product needs no reason: that of its joules or of its time is given.
+            // A withheld product needs no reason, because the reason of its joules or of its time is given.
             energy_delay_joule_seconds: self
                 .settings
                 .levels_of

@@ -80,7 +80,7 @@ pub(super) fn fewest_joules(
     let fewest = keeping.min_by(|(.., a), (.., b)| a.value.total_cmp(&b.value));
     let Some((evidence, _, fewest)) = fewest else {
         return Err(format!(
-            "no point is shown to keep {target}: at {}, trials differ, or do not tell",
+            "no point is shown to keep {target}: at {}, trials differ or do not decide",
             names(&possible)
         ));
     };
