@@ -37,15 +37,27 @@ use serde_json::{Value, json};
 #[test]
 fn the_first_attempt_is_opened_before_anything_is_made_for_it() {
     let mut world = World::new([two()]);
-    world.run_until("an entry", |world| !world.slots[0].trials.is_empty());
-    assert!(
-        world.slots[0]
-            .children
-            .iter()
-            .all(|child| child.facts.trial.is_none())
+    let opening = loop {
+        let slot = world.wait();
+        let plan = world.pass(slot);
+        if plan.opened().is_some() {
+            break plan;
+        }
+        let mut children = world.slots[0].children.iter();
+        assert!(children.all(|child| child.facts.trial.is_none()));
+    };
+    let actions = opening.clone().actions(None).into_iter();
+    let writes = actions.filter_map(|action| match action {
+        Action::Open(_) => Some("open"),
+        Action::Record { .. } => Some("record"),
+        Action::Create(_) => Some("create"),
+        _ => None,
+    });
+    assert_eq!(
+        writes.collect::<Vec<_>>(),
+        ["open", "record", "create", "create"]
     );
-    world.wait();
-    insta::assert_snapshot!(of_plan(&world.plan(0)));
+    insta::assert_snapshot!(of_plan(&opening));
 }
 
 #[test]
@@ -80,7 +92,7 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
 
 #[test]
 fn the_attempt_waits_for_a_starting_server() {
-    let world = after("starting fresh pods");
+    let world = after("starting two-");
     insta::assert_snapshot!(of_plan(&world.plan(0)));
 }
 
@@ -372,7 +384,7 @@ fn an_image_that_insists_on_root_ends_the_run_at_once() {
         world.manner.server_ready = None;
         let message = format!("{words} (pod: \"p_shop(1)\", container: server)");
         world.manner.server_waiting = Some(("CreateContainerConfigError".into(), message));
-        run_to(&mut world, "starting fresh pods");
+        run_to(&mut world, "starting two-");
         world.plan(0)
     };
     for (words, reason) in [
@@ -974,7 +986,7 @@ fn the_tail_is_as_long_as_the_meter_and_the_load_need() {
         }
     };
     let fast = |observed: &mut Observed| edit(observed, |it| it.interval_seconds = Some(0.1));
-    assert_eq!(tail(two(), fast), "1.6");
+    assert_eq!(tail(two(), fast), "1");
     // A meter that asks another instrument, and a meter that reports no interval.
     let asks = |observed: &mut Observed| {
         fast(observed);

@@ -919,19 +919,34 @@ fn a_database_restored_differently_makes_the_attempt_void() {
 #[test]
 fn the_state_of_the_database_is_recorded_before_the_attempt_creates_anything() {
     let mut world = World::new([two()]);
-    world.run_until("an attempt", |world| !world.slots[0].trials.is_empty());
-    let slot = world.wait();
-    let unseen = changed(&world, |observed| {
-        observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
-    });
-    assert_void(&unseen, Reason::DataChanged.as_str());
-    let plan = world.plan(slot);
+    let plan = loop {
+        let slot = world.wait();
+        let plan = world.plan(slot);
+        if plan.opened().is_some() {
+            break plan;
+        }
+        world.pass(slot);
+    };
+    // Without the report of the Job that filled the database, no attempt begins.
+    let without_report = |world: &World| {
+        changed(world, |observed| {
+            observed.pods.retain(|pod| pod.role != Role::Seed.as_str());
+        })
+    };
+    assert_eq!(without_report(&world).opened(), None);
     assert!(record(&plan).restored.is_some());
     // The record comes first. If it fails, the operator creates nothing.
     let actions = plan.clone().actions(None);
     let position = |is_it: fn(&Action) -> bool| actions.iter().position(is_it).unwrap();
     let recorded = position(|it| matches!(it, Action::Record { .. }));
     assert!(recorded < position(|it| matches!(it, Action::Create(_))));
+    // The operator dies before the record, and then the report goes.
+    let mut died = world.clone();
+    died.apply(0, &plan, recorded);
+    died.kill_operator();
+    died.wait();
+    assert!(record(&died.plan(0)).restored.is_some());
+    assert_void(&without_report(&died), Reason::DataChanged.as_str());
     // An attempt that is void before its baseline still holds the state with which later attempts are
     // compared.
     world.run_until("a server", |world| {

@@ -136,7 +136,7 @@ pub enum Wait {
 /// A write to the ledger. Each pass has at most one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LedgerWrite {
-    /// Creates an entry. If the attempt has ended already, the operator writes its record in the same pass.
+    /// Creates an entry, and writes its first record if it has one.
     Open {
         /// The entry.
         entry: Box<FrugalityTrial>,
@@ -155,21 +155,12 @@ pub enum LedgerWrite {
 }
 
 impl LedgerWrite {
-    /// Creates an entry.
+    /// Creates an entry, with its first record if it has one.
     #[must_use]
-    pub fn open(entry: FrugalityTrial) -> Self {
+    pub fn open(entry: FrugalityTrial, record: Option<FrugalityTrialStatus>) -> Self {
         Self::Open {
             entry: Box::new(entry),
-            record: None,
-        }
-    }
-
-    /// Creates an entry that has ended.
-    #[must_use]
-    pub fn open_ended(entry: FrugalityTrial, record: FrugalityTrialStatus) -> Self {
-        Self::Open {
-            entry: Box::new(entry),
-            record: Some(Box::new(record)),
+            record: record.map(Box::new),
         }
     }
 

@@ -180,9 +180,9 @@ async fn a_lock_whose_answer_was_lost_is_ours_in_the_next_pass() {
 async fn an_entry_is_opened_and_its_record_is_final() {
     let (stage, benchmark) = Stage::with_benchmark().await;
     let opening = Plan {
-        ledger: Some(LedgerWrite::open_ended(
+        ledger: Some(LedgerWrite::open(
             stage.entry(&benchmark, "attempt"),
-            void("first"),
+            Some(void("first")),
         )),
         ..plan_of(&benchmark)
     };
@@ -255,9 +255,9 @@ async fn an_end_without_room_for_its_entry_is_still_told() {
         ..plan_of(&benchmark).status
     };
     let plan = Plan {
-        ledger: Some(LedgerWrite::open_ended(
+        ledger: Some(LedgerWrite::open(
             stage.entry(&benchmark, "setup"),
-            void("ended"),
+            Some(void("ended")),
         )),
         status,
         ..plan_of(&benchmark)
@@ -632,7 +632,7 @@ async fn an_event_that_is_refused_stops_nothing() {
 async fn an_entry_is_forgotten_only_if_it_is_the_one_that_was_seen() {
     let (stage, benchmark) = Stage::with_benchmark().await;
     for name in ["first", "second"] {
-        let ended = LedgerWrite::open_ended(stage.entry(&benchmark, name), void("ended"));
+        let ended = LedgerWrite::open(stage.entry(&benchmark, name), Some(void("ended")));
         let plan = Plan {
             ledger: Some(ended),
             ..plan_of(&benchmark)

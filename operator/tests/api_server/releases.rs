@@ -166,7 +166,7 @@ async fn what_is_frozen_comes_back_as_it_was_while_the_baseline_changes() {
             frozen: Some(Box::new(releases.clone())),
             ..entry.spec
         };
-        LedgerWrite::open(entry)
+        LedgerWrite::open(entry, None)
     };
     let freezing = |releases: &FrozenBaselines| Plan {
         ledger: Some(entry(releases)),

@@ -299,7 +299,7 @@ async fn an_editor_writes_benchmarks_and_neither_their_status_nor_the_ledger() {
     assert_eq!(changed.spec.deadline.to_string(), "1h");
     let entry = stage.entry(&benchmark, "attempt");
     let plan = Plan {
-        ledger: Some(LedgerWrite::open(entry.clone())),
+        ledger: Some(LedgerWrite::open(entry.clone(), None)),
         ..plan_of(&changed)
     };
     stage.apply(&changed, plan).await.unwrap();

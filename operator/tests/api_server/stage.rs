@@ -275,6 +275,25 @@ impl Stage {
         self.observe_with(benchmark, peers.collect()).await
     }
 
+    /// Everything that a pass reads, if earlier passes have left this in memory, and the operator knows no other
+    /// benchmark.
+    pub(crate) async fn observe_after(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        remembered: Remembered,
+    ) -> Result<Observed, ObserveError> {
+        let (places, peers) = (self.places(), Vec::new());
+        let observed = observe(
+            &self.client,
+            &places,
+            &self.reader,
+            benchmark,
+            peers,
+            remembered,
+        );
+        Box::pin(observed).await
+    }
+
     /// Everything that a pass reads, if the operator knows only these other benchmarks.
     pub(crate) async fn observe_with(
         &self,
@@ -364,7 +383,7 @@ impl Stage {
     /// A plan that opens this entry.
     pub(crate) fn opening(&self, benchmark: &FrugalityBenchmark, name: &str) -> Plan {
         Plan {
-            ledger: Some(LedgerWrite::open(self.entry(benchmark, name))),
+            ledger: Some(LedgerWrite::open(self.entry(benchmark, name), None)),
             ..plan_of(benchmark)
         }
     }

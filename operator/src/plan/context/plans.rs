@@ -136,7 +136,7 @@ impl Context<'_> {
                 candidate: String::new(),
             };
             let entry = self.entry(settings, nodes, &preparation);
-            LedgerWrite::open_ended(entry, record(None))
+            LedgerWrite::open(entry, Some(record(None)))
         });
         plan
     }

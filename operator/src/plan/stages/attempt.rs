@@ -17,7 +17,7 @@ use crate::{
     api::{FrugalityTrial, Reason},
     plan::{
         action::{LedgerWrite, Plan},
-        context::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS},
+        context::{BUSY_REQUEUE_SECONDS, Context},
         ledger::{Next, Start},
         placement::nodes::Nodes,
         report::{events, status::State},
@@ -42,16 +42,25 @@ pub(in crate::plan) fn next(context: &Context<'_>, settings: &Settings, nodes: &
 
 fn begin(context: &Context<'_>, settings: &Settings, nodes: &Nodes, start: &Start) -> Plan {
     let trial = context.entry(settings, Some(nodes), start);
+    let Some(attempt) = attempt(context, settings, nodes, &trial) else {
+        return unknown(context, settings, nodes);
+    };
+    // The entry is written before the objects, and without it no object is made.
+    let step = attempt.step();
     let mut plan = context.running(
         Some(nodes),
         Reason::Measuring,
         &format!("starting {}", trial.name_any()),
-        SOON_SECONDS,
+        step.again_seconds,
     );
     // Preflight needs its session until the first entry exists.
     plan.watch
         .extend(context.trial_watch(settings, nodes, &trial));
-    plan.ledger = Some(LedgerWrite::open(trial));
+    let record = step.record.as_ref();
+    plan.events
+        .extend(record.and_then(|record| events::of_trial(&trial, record, Some(&settings.units))));
+    plan.create = step.create;
+    plan.ledger = Some(LedgerWrite::open(trial, step.record));
     plan
 }
 
@@ -61,33 +70,10 @@ fn advance(
     nodes: &Nodes,
     trial: &FrugalityTrial,
 ) -> Plan {
-    let name = settings.candidate_of(&trial.spec.candidate);
-    let mut candidates = context.benchmark.spec.candidates.iter();
-    let candidate = candidates.find(|candidate| candidate.name == name);
-    let measured = candidate.and_then(|candidate| nodes.of(&candidate.name));
-    let point = settings.point(&trial.spec.point);
-    let point = point.filter(|it| it.level.is_some() == trial.spec.rate_per_second.is_some());
-    let (Some(candidate), Some(measured), Some(point)) = (candidate, measured, point) else {
-        // The run's ID covers candidates and load. An entry of this run therefore names an existing candidate and
-        // point, and has a rate if the point is a load level.
-        return context.fail(
-            settings,
-            Some(nodes),
-            Reason::InvalidSpec,
-            "an entry of the ledger names no candidate or no point, or has no rate at a load level",
-        );
+    let Some(attempt) = attempt(context, settings, nodes, trial) else {
+        return unknown(context, settings, nodes);
     };
-    let step = Attempt {
-        trial,
-        candidate,
-        point,
-        builder: context.builder(settings),
-        measured,
-        injector: &nodes.injector,
-        observed: context.observed,
-        now_unix_seconds: context.now_unix_seconds,
-    }
-    .step();
+    let step = attempt.step();
     let name = trial.name_any();
     let state = State::Running {
         reason: step.waits_because.unwrap_or(Reason::Measuring),
@@ -103,4 +89,41 @@ fn advance(
     plan.delete = step.delete;
     plan.requeue_seconds = step.again_seconds;
     plan
+}
+
+/// The attempt of an entry. `None` if the entry names no candidate or no point, or has no rate at a load level.
+fn attempt<'a>(
+    context: &'a Context<'_>,
+    settings: &'a Settings,
+    nodes: &'a Nodes,
+    trial: &'a FrugalityTrial,
+) -> Option<Attempt<'a>> {
+    let name = settings.candidate_of(&trial.spec.candidate);
+    let mut candidates = context.benchmark.spec.candidates.iter();
+    let candidate = candidates.find(|candidate| candidate.name == name)?;
+    let point = settings.point(&trial.spec.point)?;
+    if point.level.is_some() != trial.spec.rate_per_second.is_some() {
+        return None;
+    }
+    Some(Attempt {
+        trial,
+        candidate,
+        point,
+        builder: context.builder(settings),
+        measured: nodes.of(&candidate.name)?,
+        injector: &nodes.injector,
+        observed: context.observed,
+        now_unix_seconds: context.now_unix_seconds,
+    })
+}
+
+/// Ends a run with an entry that can't be carried out. The run's ID covers candidates and load. An entry of this run
+/// therefore names an existing candidate and point, and has a rate if the point is a load level.
+fn unknown(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Plan {
+    context.fail(
+        settings,
+        Some(nodes),
+        Reason::InvalidSpec,
+        "an entry of the ledger names no candidate or no point, or has no rate at a load level",
+    )
 }

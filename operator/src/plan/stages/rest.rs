@@ -32,7 +32,7 @@ pub(in crate::plan) fn is_not_suspended(context: &Context<'_>, settings: &Settin
         Next::Start(start) if start.position > 1 => {
             let entry = context.entry(settings, None, &start);
             let record = suspended(context, FrugalityTrialStatus::default());
-            let write = LedgerWrite::open_ended(entry.clone(), record.clone());
+            let write = LedgerWrite::open(entry.clone(), Some(record.clone()));
             if context.entry_refused().is_some() {
                 // Other benchmarks must get the nodes. Each pass tries again to write the entry.
                 Plan {
