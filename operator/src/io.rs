@@ -10,6 +10,7 @@ pub mod metrics;
 pub mod moments;
 pub mod observe;
 pub mod password;
+mod pods;
 pub mod probe;
 pub mod reader;
 mod resting;

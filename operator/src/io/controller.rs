@@ -19,7 +19,7 @@ use kube::{
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    api::{FrugalityBenchmark, Reason},
+    api::{FrugalityBenchmark, LABEL_BENCHMARK_UID, Reason},
     io::{
         apply::{Applied, Applier, ApplyError},
         calls::{Caller, Signals},
@@ -27,7 +27,8 @@ use crate::{
         memory::{MIN_BACKOFF, Memory},
         metrics::{AttemptLabels, Metrics, ReconcileResult},
         moments::Moments,
-        observe::{ObserveError, Places, observe, stored},
+        observe::{ObserveError, Places, observe, services_of, stored},
+        pods::ChangedPod,
         probe::Prober,
         reader::Reader,
         resting::IdlePass,
@@ -138,6 +139,8 @@ impl PassContext {
             remembered,
         ))
         .await?;
+        self.memory
+            .remember_services(benchmark, services_of(&observed.children));
         if in_doubt {
             let has_rights = !observed.namespace_forbidden;
             self.memory.end_doubt(benchmark, has_rights);
@@ -315,6 +318,10 @@ pub async fn run(context: Arc<PassContext>) {
     let config = watcher::Config::default().page_size(PAGE);
     let controller = Controller::new(benchmarks, config)
         .with_config(controller::Config::default().concurrency(MOST_PASSES));
+    let known = controller.store();
+    let pods = Api::<ChangedPod>::all(context.client.clone());
+    let of_benchmarks = watcher::Config::default().labels(LABEL_BENCHMARK_UID);
+    let controller = controller.watches(pods, of_benchmarks, move |pod| pod.benchmark(&known));
     let woken = stream::unfold(context.clone(), |context| async move {
         context.signals.woken.notified().await;
         Some(((), context))

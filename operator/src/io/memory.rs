@@ -1,7 +1,7 @@
 //! What the operator remembers between passes, by the benchmark's UID. A restart loses it without harm.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -37,6 +37,8 @@ struct Contents {
     reasons: HashMap<String, (String, f64)>,
     /// Benchmarks in whose namespace the operator may have lost its rights.
     in_doubt: HashSet<String>,
+    /// Names of the Services that the last pass has seen.
+    services: HashMap<String, BTreeSet<String>>,
     resting: Resting,
     /// The nodes at the last look. Empty if no benchmark depended on them.
     nodes: Vec<NodeFacts>,
@@ -57,6 +59,24 @@ impl Memory {
                 .map(|(_, refusal)| refusal.clone()),
             waiting_since: contents.reasons.get(&uid).cloned(),
             rights_in_doubt: contents.in_doubt.contains(&uid),
+            services: contents.services.get(&uid).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Stores the names of the Services that a pass has seen.
+    pub(crate) fn remember_services(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        names: BTreeSet<String>,
+    ) {
+        let Some(uid) = benchmark.uid() else {
+            return;
+        };
+        let mut contents = self.contents();
+        if names.is_empty() {
+            contents.services.remove(&uid);
+        } else {
+            contents.services.insert(uid, names);
         }
     }
 
@@ -192,6 +212,7 @@ impl Memory {
         contents.refusals.retain(|uid, _| uids.contains(uid));
         contents.reasons.retain(|uid, _| uids.contains(uid));
         contents.in_doubt.retain(|uid| uids.contains(uid));
+        contents.services.retain(|uid, _| uids.contains(uid));
         contents.resting.keep(uids);
     }
 
@@ -218,7 +239,9 @@ mod tests {
             let refusal = (String::new(), refusal.clone());
             contents.refusals.insert(uid.clone(), refusal);
             contents.reasons.insert(uid.clone(), (String::new(), 1.0));
-            contents.in_doubt.insert(uid);
+            contents.in_doubt.insert(uid.clone());
+            let services = BTreeSet::from([String::new()]);
+            contents.services.insert(uid, services);
         }
         memory.keep(&HashSet::from(["here".to_owned()]));
         let contents = memory.contents();
@@ -227,8 +250,9 @@ mod tests {
             contents.refusals.len(),
             contents.reasons.len(),
             contents.in_doubt.len(),
+            contents.services.len(),
         );
-        assert_eq!(left, (1, 1, 1, 1));
+        assert_eq!(left, (1, 1, 1, 1, 1));
         assert!(contents.failures.contains_key("here"));
     }
 

@@ -45,8 +45,11 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, ResourceExt, api::ListParams, client::Body, core::DeserializeGuard};
 
-pub(crate) use self::queue::{lock, peer};
 pub use self::reading::{ObserveError, Places, Remembered};
+pub(crate) use self::{
+    children::services_of,
+    queue::{lock, peer},
+};
 
 /// Reads a benchmark, readable or not. `None` if it does not exist.
 ///
@@ -78,6 +81,12 @@ pub async fn observe(
     mut peers: Vec<Arc<Peer>>,
     remembered: Remembered,
 ) -> Result<Observed, ObserveError> {
+    let Remembered {
+        refused,
+        waiting_since,
+        rights_in_doubt,
+        services: expected,
+    } = remembered;
     let namespace = benchmark.namespace().unwrap_or_default();
     let uid = benchmark.uid().unwrap_or_default();
     let mine = ListParams::default().labels(&format!("{LABEL_BENCHMARK_UID}={uid}"));
@@ -94,6 +103,7 @@ pub async fn observe(
         jobs,
         clusters,
         baselines,
+        addresses,
     ) = try_join!(
         operator_ahead(client),
         entries(client, &namespace, &mine),
@@ -104,6 +114,7 @@ pub async fn observe(
         jobs(client, &namespace, &mine),
         clusters(client, &namespace, &mine),
         baselines(client, &namespace, benchmark),
+        endpoints(client, &namespace, &expected),
     )?;
     let cloud_native_pg_installed = clusters.is_some();
     let clusters = clusters.unwrap_or_default();
@@ -118,7 +129,12 @@ pub async fn observe(
                 .map(|cluster| child(cluster, ChildKind::Cluster)),
         )
         .collect();
-    let endpoints = endpoints(client, &namespace, &children).await?;
+    let services = services_of(&children);
+    let endpoints = if services == expected {
+        addresses
+    } else {
+        endpoints(client, &namespace, &services).await?
+    };
     let (own, foreign): (Vec<_>, Vec<_>) = pods
         .into_iter()
         // A pod of a benchmark always has a controller.
@@ -132,11 +148,6 @@ pub async fn observe(
         .map(|pod| foreign_pod(pod, &nodes))
         .collect();
     peers.extend(unlisted_owners(client, &foreign_pods, &peers).await?);
-    let Remembered {
-        refused,
-        waiting_since,
-        rights_in_doubt,
-    } = remembered;
     let namespace_forbidden =
         is_forbidden(client, benchmark, &entries.trials, rights_in_doubt).await?;
     Ok(Observed {

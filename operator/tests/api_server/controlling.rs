@@ -1,6 +1,10 @@
 //! `controller`: whole passes, one after the other, with a kubelet that the test plays.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::http::Method;
 use frugality_operator::{
@@ -159,6 +163,40 @@ async fn is_loaded(stage: &Stage) {
         !stage.all::<Job>().await.is_empty()
     })
     .await;
+}
+
+/// During a long idle baseline, the operator makes a pass every 5 s if nothing changes.
+#[tokio::test]
+async fn a_change_of_a_pod_starts_a_pass() {
+    let stage = Stage::new().await;
+    let trials = json!({ "blocks": 5, "seed": 7, "idleBaseline": "5m" });
+    let benchmark = stage.benchmark("b", &[("trials", trials)]).await;
+    let _kubelet = Kubelet::start(&stage);
+    let _operator = Operator::start(&stage);
+    until("the idle baseline", || async {
+        let told = stage.stored("b").await;
+        let message = told.status.and_then(|it| it.columns?.message);
+        message.is_some_and(|it| it.ends_with("measuring the idle baseline"))
+    })
+    .await;
+    let api = stage.api::<Pod>();
+    let pod = format!("{}-1", first(&benchmark));
+    let began = Instant::now();
+    for number in 1..=5 {
+        stage.proxy.forget();
+        let change = json!({ "metadata": { "annotations": { "change": number.to_string() } } });
+        let change = Patch::Merge(change);
+        api.patch(&pod, &PatchParams::default(), &change)
+            .await
+            .unwrap();
+        until("a pass", || async {
+            let asked = stage.proxy.asked(&Method::GET, "/frugalitybenchmarks/b");
+            !asked.is_empty()
+        })
+        .await;
+    }
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(15), "{took:?} for five passes");
 }
 
 /// Locks, entry, server, baseline, load; a suspension under load; and the same run once more.

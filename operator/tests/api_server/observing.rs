@@ -3,6 +3,7 @@
 use axum::http::Method;
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID},
+    io::observe::Remembered,
     plan::names::lock_name,
 };
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
@@ -13,7 +14,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{LATER_FIELD, LATER_OUTCOME},
+    cluster::{LATER_FIELD, LATER_OUTCOME, create},
     proxy::Fault,
     server::{User, server},
     stage::{Stage, locking},
@@ -255,4 +256,51 @@ async fn the_operator_s_own_rights_suffice_for_all_that_it_reads() {
     stage.client = server().client(User::Editor);
     let error = stage.observe(&benchmark).await.unwrap_err().to_string();
     assert!(error.contains("forbidden"), "{error}");
+}
+
+/// The addresses of the last pass's Services are read together with everything else, those of others after it.
+#[tokio::test]
+async fn addresses_of_the_services_that_exist_now_are_read_whatever_the_last_pass_saw() {
+    let (stage, benchmark) = Stage::with_benchmark().await;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {
+            "name": "server", "namespace": stage.namespace,
+            "labels": { LABEL_BENCHMARK_UID: benchmark.uid() },
+        },
+        "spec": { "ports": [{ "port": 80 }] },
+    });
+    create(&stage.admin, service).await;
+    for name in ["server", "other"] {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {
+                "name": name, "namespace": stage.namespace,
+                "labels": { "kubernetes.io/service-name": name },
+            },
+            "addressType": "IPv4", "endpoints": [{ "addresses": ["10.1.0.1"] }], "ports": [],
+        });
+        create(&stage.admin, slice).await;
+    }
+    for (last, requests) in [
+        (&[][..], 1),
+        (&["server"], 1),
+        (&["other"], 2),
+        (&["server", "other"], 2),
+    ] {
+        stage.proxy.forget();
+        let remembered = Remembered {
+            services: last.iter().map(|&name| name.to_owned()).collect(),
+            ..Remembered::default()
+        };
+        let seen = stage.observe_after(&benchmark, remembered).await.unwrap();
+        let services: Vec<_> = seen
+            .endpoints
+            .iter()
+            .map(|it| it.service.as_str())
+            .collect();
+        assert_eq!(services, ["server"], "after {last:?}");
+        let asked = stage.proxy.asked(&Method::GET, "/endpointslices");
+        assert_eq!(asked.len(), requests, "after {last:?}");
+    }
 }

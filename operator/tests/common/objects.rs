@@ -97,6 +97,12 @@ pub(crate) struct SimPod {
 }
 
 impl SimPod {
+    /// The times at which it changes.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = f64> {
+        let ends = self.ends.iter().map(|(at, _, _)| *at);
+        ends.chain(self.ready_at).chain(self.gone_at)
+    }
+
     /// The pod as the API server reports it, with times in whole seconds.
     pub(crate) fn facts(&self, now: f64) -> PodFacts {
         let ended: BTreeMap<String, Termination> = self

@@ -89,9 +89,10 @@ impl Two {
         let slots = self.world.slots.iter().enumerate();
         slots
             .flat_map(|(index, slot)| {
+                let next_pass = |due| slot.next_pass_from(due, self.world.now);
                 [
-                    (slot.next_pass, 0, index),
-                    (slot.second.next_pass, 1, index),
+                    (next_pass(slot.next_pass), 0, index),
+                    (next_pass(slot.second.next_pass), 1, index),
                 ]
             })
             .filter(|(_, operator, slot)| {

@@ -74,6 +74,12 @@ pub(crate) struct Memory {
 }
 
 impl Slot {
+    /// Time of an operator's next pass: a change of a pod starts it before it is due.
+    pub(crate) fn next_pass_from(&self, due: f64, now: f64) -> f64 {
+        let changes = self.pods.iter().flat_map(SimPod::changes);
+        changes.filter(|at| *at > now).fold(due, f64::min)
+    }
+
     /// Swaps the memories of the first and the second operator.
     pub(crate) fn swap_operators(&mut self) {
         let second = &mut self.second;
@@ -302,14 +308,13 @@ impl World {
 
     /// Advances the time to the next pass, and returns the slot of its benchmark.
     pub(crate) fn wait(&mut self) -> usize {
-        let slot = (0..self.slots.len())
-            .min_by(|a, b| {
-                self.slots[*a]
-                    .next_pass
-                    .total_cmp(&self.slots[*b].next_pass)
-            })
-            .unwrap();
-        self.advance_to(self.slots[slot].next_pass);
+        let next_pass = |slot: &usize| {
+            let slot = &self.slots[*slot];
+            slot.next_pass_from(slot.next_pass, self.now)
+        };
+        let slots = (0..self.slots.len()).map(|slot| (next_pass(&slot), slot));
+        let (at, slot) = slots.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+        self.advance_to(at);
         slot
     }
 

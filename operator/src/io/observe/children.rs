@@ -12,6 +12,8 @@ use crate::{
     },
 };
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::{
     apps::v1::Deployment, batch::v1::Job, core::v1::Service, discovery::v1::EndpointSlice,
     events::v1::Event,
@@ -106,24 +108,27 @@ pub(super) async fn services(
     Ok(services.iter().map(facts).collect())
 }
 
+/// Names of the Services that get a run's requests and queries.
+pub(crate) fn services_of(children: &[Child]) -> BTreeSet<String> {
+    let name = |child: &Child| match child.kind {
+        ChildKind::Service => Some(child.name.clone()),
+        ChildKind::Cluster => Some(format!("{}-rw", child.name)),
+        _ => None,
+    };
+    children.iter().filter_map(name).collect()
+}
+
 /// Every slice of addresses that names one of these Services, by any author, because all its addresses get
 /// requests.
 pub(super) async fn endpoints(
     client: &Client,
     namespace: &str,
-    children: &[Child],
+    services: &BTreeSet<String>,
 ) -> Result<Vec<Endpoints>, ObserveError> {
-    let names: Vec<String> = children
-        .iter()
-        .filter_map(|child| match child.kind {
-            ChildKind::Service => Some(child.name.clone()),
-            ChildKind::Cluster => Some(format!("{}-rw", child.name)),
-            _ => None,
-        })
-        .collect();
-    if names.is_empty() {
+    if services.is_empty() {
         return Ok(Vec::new());
     }
+    let names: Vec<&str> = services.iter().map(String::as_str).collect();
     let api = Api::<EndpointSlice>::namespaced(client.clone(), namespace);
     let of_them = format!("{SERVICE_NAME_LABEL} in ({})", names.join(","));
     let slices = list(

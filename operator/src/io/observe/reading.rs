@@ -1,5 +1,7 @@
 //! One list of objects, and the creation time of an object.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::Toleration;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde::de::DeserializeOwned;
@@ -30,6 +32,8 @@ pub struct Remembered {
     pub waiting_since: Option<(String, f64)>,
     /// Whether the operator may have lost its rights in the namespace during the run.
     pub rights_in_doubt: bool,
+    /// The Services of the last pass. Their addresses are read at the same time as everything else, not after the Services.
+    pub services: BTreeSet<String>,
 }
 
 /// The operator could not read from the API server.

@@ -14,7 +14,7 @@ use crate::{
     api::{FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
         action::Deletion,
-        context::RESTORING,
+        context::{RESTORING, SOON_SECONDS},
         facts::{Child, ChildKind, PodFacts, Termination, pods::counted_transactions},
         names,
         objects::{INJECTOR_CONTAINER, PREPARE_CONTAINER, SEED_CONTAINER},
@@ -81,7 +81,7 @@ impl Attempt<'_> {
 
     /// The next step until the Job that counts and restores exists.
     fn restore(&self) -> Step {
-        let mut step = Step::wait(RESTORING, POLL_SECONDS);
+        let mut step = Step::wait(RESTORING, SOON_SECONDS);
         step.delete = self.of_candidate();
         // It restored the database for this attempt.
         if let Some(earlier) = self.seed_jobs().next() {
@@ -90,11 +90,12 @@ impl Attempt<'_> {
             return step;
         }
         let mut pods = self.observed.pods.iter();
-        let is_left = self.children().any(|child| child.kind != ChildKind::Job)
-            || pods.any(|pod| {
-                pod.role == Role::Candidate.as_str() && pod.trial.as_deref() == Some(self.name())
-            });
-        if !is_left {
+        let has_pods = pods.any(|pod| {
+            pod.role == Role::Candidate.as_str() && pod.trial.as_deref() == Some(self.name())
+        });
+        if has_pods {
+            step.again_seconds = POLL_SECONDS;
+        } else if self.children().all(|child| child.kind == ChildKind::Job) {
             let database = self.builder.benchmark.spec.database.as_ref();
             let on = nodes::selector(self.measured);
             let seed = database.map(|database| self.builder.seed(database, &on));
