@@ -9,12 +9,13 @@ import oracle
 from evidence import PodSpan
 from kube import Object
 
-# By docs/measurement.md ("One attempt"): the first baseline begins 2 s after readiness, and an edge after the
-# check of the database.
-SETTLE_SECONDS = 2.0
-# The injector is asked for an edge of load after the window. The second baseline begins an edge after that.
-# The length depends on the meter: 1.75 s with the box's own, which samples four times per second.
-SHORTEST_EDGE_SECONDS, LONGEST_EDGE_SECONDS = 1.75, 3.0
+# By docs/measurement.md ("One attempt"): the first baseline begins 2 s after readiness.
+READY_SECONDS = 2.0
+# The injector is asked for a tail of load after the window. Both baselines settle: the first one after the check
+# of the database, the second one after the tail. Both lengths depend on the meter. The box's own samples four
+# times per second.
+SHORTEST_TAIL_SECONDS, SHORTEST_SETTLE_SECONDS = 1.15, 1.75
+LONGEST_SETTLE_SECONDS = 3.0
 # The operator sees the end of the check this late at most.
 SEEN_SECONDS = 3.0
 # The API server's times are whole seconds, rounded down.
@@ -87,7 +88,7 @@ def _before(
 ) -> list[str]:
     """The baseline before the load.
 
-    It begins 2 s after the last pod became ready. If the check of the database ended later, it begins an edge
+    It begins 2 s after the last pod became ready. If the check of the database ended later, it settles
     after the operator saw that. The observer knows that time to a few seconds. The ledger's time must lie in
     this interval, and the oracle then uses it.
     """
@@ -95,13 +96,14 @@ def _before(
     known = [at for at in ready if at is not None]
     if not known or len(known) < len(ready):
         return [f"idleBefore: {len(known)} of {len(ready)} pods were seen ready before the load"]
-    start = max(known) + SETTLE_SECONDS
+    start = max(known) + READY_SECONDS
     ends = [check.end for check in checks if check.end is not None]
     if len(ends) < len(checks):
         return ["idleBefore: the end of the database's check was not seen"]
     for end in ends:
-        latest = end + SEEN_SECONDS + LONGEST_EDGE_SECONDS
-        if start <= reported.start <= latest and reported.start >= end - WHOLE_SECOND + SHORTEST_EDGE_SECONDS:
+        latest = end + SEEN_SECONDS + LONGEST_SETTLE_SECONDS
+        earliest = max(start, end - WHOLE_SECOND + SHORTEST_SETTLE_SECONDS)
+        if earliest <= reported.start <= latest:
             start = reported.start
     if cools and start <= reported.start <= start + COOLING_SECONDS:
         # The observer sees no temperatures. It knows only that the node may cool before the baseline.
@@ -118,14 +120,14 @@ def _after(
 ) -> list[str]:
     """The baseline after the load.
 
-    The log shows the end of the window, but not of the tail. The tail takes an edge or a little more. Then
+    The log shows the end of the window, but not of the tail. The tail may take a little longer. Then
     the injector ends, and its kubelet records the second. The baseline's start is therefore known to one or
     two seconds. The ledger's time must lie in this interval, and the oracle then uses it.
     """
     if injector.injector_ended is None:
         return ["idleAfter: the end of the injector was not seen"]
-    earliest = requests.end + 2 * SHORTEST_EDGE_SECONDS - SAME_TIME_SECONDS
-    latest = injector.injector_ended + WHOLE_SECOND + LONGEST_EDGE_SECONDS
+    earliest = requests.end + SHORTEST_TAIL_SECONDS + SHORTEST_SETTLE_SECONDS - SAME_TIME_SECONDS
+    latest = injector.injector_ended + WHOLE_SECOND + LONGEST_SETTLE_SECONDS
     faults = []
     if not earliest <= reported.start <= latest:
         faults.append(f"idleAfter: begins at {reported.start:.3f}, not from {earliest:.3f} to {latest:.3f}")

@@ -87,7 +87,7 @@ def moved(window: str, start: float, end: float) -> Callable[[Object], None]:
         (moved("idleBefore", -0.5, -0.5), "idleBefore"),
         (moved("idleBefore", 1, 1), "idleBefore"),
         (moved("idleBefore", 0, -1), "idleBefore"),
-        (moved("idleAfter", -0.8, -0.8), "idleAfter"),
+        (moved("idleAfter", -1.4, -1.4), "idleAfter"),
         (moved("idleAfter", 2, 2), "idleAfter"),
         (moved("idleAfter", 0, 0.5), "idleAfter"),
     ],

@@ -19,20 +19,35 @@ pub const START_BAND_KELVIN: f64 = 3.0;
 /// Longest load after the measured window, and longest wait from the end of the load to the second idle baseline.
 pub const LONGEST_EDGE_SECONDS: f64 = 3.0;
 
-/// The part of [`edge_seconds`] for everything but the readings: the error of the clocks' comparison (at most 0.1 s),
-/// and the end of the last requests. On the cluster in a box the node is idle half a second after the load.
-const EDGE_SPARE_SECONDS: f64 = 1.0;
+/// The part of [`tail_seconds`] for everything but the readings: the error of the clocks' comparison (at most 0.1 s), the gap
+/// between two runs of the load generator (0.05 s), and a late look at the meter.
+const TAIL_SPARE_SECONDS: f64 = 0.4;
 
-/// Load after the measured window, and wait from the end of the load to the second idle baseline, in seconds. The
-/// reading before each of these moments and the reading after it then lie on the right side.
+/// The part of [`settle_seconds`] for everything but the readings: the error of the clocks' comparison, and the end of the
+/// last requests. On the cluster in a box the node is idle half a second after the load.
+const SETTLE_SPARE_SECONDS: f64 = 1.0;
+
+/// Load after the measured window, in seconds. The reading before the window's end and the reading after it then both lie
+/// in the load.
 ///
-/// A meter that samples its sensor itself has counters that are at most `own_interval_seconds` old. `None`: a meter that
-/// asks another instrument, or that reports no interval. How far its counters lie behind is not known.
+/// A meter that samples its sensor itself reports `own_interval_seconds`: its counters are at most this old. `None`: a
+/// meter that asks another instrument, or that reports no interval. How far its counters lie behind is not known.
 #[must_use]
-pub fn edge_seconds(own_interval_seconds: Option<f64>) -> f64 {
+pub fn tail_seconds(own_interval_seconds: Option<f64>) -> f64 {
+    edge_seconds(own_interval_seconds, TAIL_SPARE_SECONDS)
+}
+
+/// Wait from the end of a load to an idle baseline, in seconds. The reading before the baseline's start and the reading
+/// after it then both lie after the load. For the interval, see [`tail_seconds`].
+#[must_use]
+pub fn settle_seconds(own_interval_seconds: Option<f64>) -> f64 {
+    edge_seconds(own_interval_seconds, SETTLE_SPARE_SECONDS)
+}
+
+fn edge_seconds(own_interval_seconds: Option<f64>, spare_seconds: f64) -> f64 {
     own_interval_seconds
         .map_or(LONGEST_EDGE_SECONDS, |interval| {
-            EDGE_SPARE_SECONDS + SCRAPE_INTERVAL.as_secs_f64() + interval
+            spare_seconds + SCRAPE_INTERVAL.as_secs_f64() + interval
         })
         .min(LONGEST_EDGE_SECONDS)
 }
@@ -57,10 +72,14 @@ mod tests {
 
     #[test]
     fn an_edge_covers_a_scrape_and_the_meters_interval() {
-        assert!((edge_seconds(Some(0.1)) - 1.6).abs() < 1e-9);
-        assert!((edge_seconds(Some(0.5)) - 2.0).abs() < 1e-9);
-        for slow in [Some(1.5), Some(60.0), None] {
-            assert!((edge_seconds(slow) - LONGEST_EDGE_SECONDS).abs() < 1e-9);
+        for (interval, tail, settle) in [
+            (Some(0.1), 1.0, 1.6),
+            (Some(0.5), 1.4, 2.0),
+            (Some(60.0), LONGEST_EDGE_SECONDS, LONGEST_EDGE_SECONDS),
+            (None, LONGEST_EDGE_SECONDS, LONGEST_EDGE_SECONDS),
+        ] {
+            assert!((tail_seconds(interval) - tail).abs() < 1e-9);
+            assert!((settle_seconds(interval) - settle).abs() < 1e-9);
         }
     }
 }

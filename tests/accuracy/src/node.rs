@@ -31,14 +31,15 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The phases of an attempt that begins at `start`, with a tail of `edge_seconds`.
+    /// The phases of an attempt that begins at `start`.
     #[must_use]
     pub fn new(
         start: f64,
         window_seconds: f64,
         idle_seconds: f64,
         gap_seconds: f64,
-        edge_seconds: f64,
+        tail_seconds: f64,
+        settle_seconds: f64,
     ) -> Self {
         let window = |start_unix_seconds: f64, seconds: f64| Window {
             start_unix_seconds,
@@ -47,14 +48,14 @@ impl Timeline {
         let idle_before = window(start + 12.0, idle_seconds);
         let warm_up = window(idle_before.end_unix_seconds + 3.0, 5.0);
         let measured = window(warm_up.end_unix_seconds + gap_seconds, window_seconds);
-        let tail = window(measured.end_unix_seconds + gap_seconds, edge_seconds);
+        let tail = window(measured.end_unix_seconds + gap_seconds, tail_seconds);
         Self {
             start,
             idle_before,
             warm_up,
             measured,
             tail,
-            end: tail.end_unix_seconds + edge_seconds + idle_seconds + 12.0,
+            end: tail.end_unix_seconds + settle_seconds + idle_seconds + 12.0,
         }
     }
 

@@ -37,7 +37,7 @@ pub struct PointLoad<'a> {
     /// Requests per second, if the point is a load level.
     pub level_rate: Option<f64>,
     /// Shortest load after the measured window, in seconds.
-    pub edge_seconds: f64,
+    pub tail_seconds: f64,
 }
 
 impl<'a> PointLoad<'a> {
@@ -47,7 +47,7 @@ impl<'a> PointLoad<'a> {
         Self {
             point,
             level_rate: None,
-            edge_seconds: LONGEST_EDGE_SECONDS,
+            tail_seconds: LONGEST_EDGE_SECONDS,
         }
     }
 }
@@ -96,7 +96,7 @@ impl Builder<'_> {
         }
         let rate = load.level_rate.or(self.settings.rate);
         let of_tail = rate.map_or(0.0, |rate| LEAST_REQUESTS_OF_TAIL / rate);
-        load.edge_seconds.max(of_tail).min(LONGEST_EDGE_SECONDS)
+        load.tail_seconds.max(of_tail).min(LONGEST_EDGE_SECONDS)
     }
 
     fn injector_args(

@@ -10,15 +10,14 @@ use crate::{
     plan::{
         baseline::{compared, expanded},
         ledger::{Ledger, Part, finished_at, outcome_of},
-        protocol::{LONGEST_EDGE_SECONDS, SETTLE_SECONDS},
+        protocol::{LONGEST_EDGE_SECONDS, SETTLE_SECONDS, settle_seconds, tail_seconds},
         settings::Settings,
     },
     time::unix_seconds,
 };
 
-/// Tail, and wait after it, with a meter that reads its sensor ten times per second (`edge_seconds` of the protocol). With
-/// the chart's interval of 0.5 s each is 0.4 s longer.
-const USUAL_EDGE_SECONDS: f64 = 1.6;
+/// Interval of a usual meter that reads its sensor itself. With the chart's 0.5 s, tail and settling are each 0.4 s longer.
+const USUAL_INTERVAL_SECONDS: f64 = 0.1;
 /// Start of the pods and of the injector, before the first attempt shows it.
 const START_SECONDS: f64 = 3.0;
 /// From an attempt's end to the start of the next attempt. The old pods are removed first.
@@ -27,7 +26,7 @@ const TURNAROUND_SECONDS: f64 = 3.0;
 const TURNAROUND_WITH_DATABASE_SECONDS: f64 = 1.5;
 /// Check of the database before the load, count and restore after it. PostgreSQL takes 0.7 s of this with 10,000 contacts. The
 /// rest is the start and the end of pods.
-const DATABASE_WORK_SECONDS: f64 = 6.0;
+const DATABASE_WORK_SECONDS: f64 = 7.0;
 /// Start and seed of a database. On the cluster in a box it is about 35 s. An image that must be pulled takes minutes.
 const DATABASE_SECONDS: f64 = 60.0;
 
@@ -259,11 +258,11 @@ fn planned_seconds(settings: &Settings, has_database: bool) -> Option<f64> {
         (Amount::Requests(_), None) => return None,
     };
     let tail = if settings.kind.rules().has_short_units() {
-        USUAL_EDGE_SECONDS
+        tail_seconds(Some(USUAL_INTERVAL_SECONDS))
     } else {
         LONGEST_EDGE_SECONDS
     };
-    let edges = SETTLE_SECONDS + tail + USUAL_EDGE_SECONDS;
+    let edges = SETTLE_SECONDS + tail + settle_seconds(Some(USUAL_INTERVAL_SECONDS));
     let pods = START_SECONDS + turnaround_seconds(has_database);
     let database = if has_database {
         DATABASE_WORK_SECONDS

@@ -130,7 +130,7 @@ fn judged(
         pods.iter().map(|(uid, _)| uid.clone()).collect()
     };
     let (candidate_pods, database_pods) = (uids(&case.pods.candidate), uids(&case.pods.database));
-    let assessed = windows(report, case.edge_seconds(), case.idle_seconds).and_then(|windows| {
+    let assessed = windows(report, case.settle_seconds(), case.idle_seconds).and_then(|windows| {
         assess(&Attempt {
             report,
             windows: &windows,

@@ -1,6 +1,6 @@
 //! Strata of the meters, and the random draw of a case.
 
-use frugality_operator::plan::protocol::edge_seconds;
+use frugality_operator::plan::protocol::{settle_seconds, tail_seconds};
 
 use crate::{
     node::{Kind, Meter, Pods, Power, Timeline},
@@ -115,10 +115,15 @@ pub(super) struct Case {
 }
 
 impl Case {
-    /// The operator's tail, and its rest between the end of the load and the idle baseline.
-    pub(super) fn edge_seconds(&self) -> f64 {
+    /// The interval of a meter that samples its sensor itself.
+    fn own_interval_seconds(&self) -> Option<f64> {
         let meter = &self.meter;
-        edge_seconds((meter.kind == Kind::NodeMeter).then_some(meter.interval_seconds))
+        (meter.kind == Kind::NodeMeter).then_some(meter.interval_seconds)
+    }
+
+    /// The operator's wait between the end of the load and the idle baseline.
+    pub(super) fn settle_seconds(&self) -> f64 {
+        settle_seconds(self.own_interval_seconds())
     }
 
     /// The phases of an attempt of this case.
@@ -128,7 +133,8 @@ impl Case {
             self.window_seconds,
             self.idle_seconds,
             self.gap_seconds,
-            self.edge_seconds(),
+            tail_seconds(self.own_interval_seconds()),
+            self.settle_seconds(),
         )
     }
 

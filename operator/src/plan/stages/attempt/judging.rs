@@ -56,7 +56,7 @@ impl Attempt<'_> {
         }
         let windows = match windows(
             &report,
-            self.edge_seconds(),
+            self.settle_seconds(),
             self.builder.settings.idle_seconds,
         ) {
             Ok(windows) => windows,

@@ -32,7 +32,7 @@ impl Attempt<'_> {
         if self.injector.name == self.measured.name {
             LONGEST_EDGE_SECONDS
         } else {
-            self.edge_seconds()
+            self.settle_seconds()
         }
     }
 

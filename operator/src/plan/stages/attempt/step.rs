@@ -232,12 +232,17 @@ impl Attempt<'_> {
         Some(self.builder.prepare(database, self.name(), &on))
     }
 
-    /// Load after the window, and wait after the load, as the attempt's meter needs them.
-    pub(super) fn edge_seconds(&self) -> f64 {
-        let latest = self.session().and_then(|session| session.readings.last());
+    /// Wait after the load, as the attempt's meter needs it.
+    pub(super) fn settle_seconds(&self) -> f64 {
+        protocol::settle_seconds(self.own_interval_seconds())
+    }
+
+    /// The interval of a meter that samples its sensor itself.
+    fn own_interval_seconds(&self) -> Option<f64> {
+        let latest = self.session()?.readings.last()?;
         // A meter that asks another instrument reports the age of that instrument's readings.
-        let samples_itself = latest.filter(|reading| reading.source_age_seconds.is_none());
-        protocol::edge_seconds(samples_itself.and_then(|reading| reading.interval_seconds))
+        let samples_itself = latest.source_age_seconds.is_none();
+        latest.interval_seconds.filter(|_| samples_itself)
     }
 
     pub(super) fn injector(&self) -> ChildObject {
@@ -256,7 +261,7 @@ impl Attempt<'_> {
             PointLoad {
                 point: self.point,
                 level_rate: self.trial.spec.rate_per_second,
-                edge_seconds: self.edge_seconds(),
+                tail_seconds: protocol::tail_seconds(self.own_interval_seconds()),
             },
             &nodes::selector(self.injector),
             clock_url.as_deref(),
