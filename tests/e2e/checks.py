@@ -99,7 +99,7 @@ def next_to_oracle(session: Session, record: oracle.Record, trial: Object) -> li
     benchmark = observer.benchmarks[f"{trial['metadata']['namespace']}/{trial['spec']['benchmark']}"]
     idle_seconds = duration_seconds(benchmark["spec"]["trials"]["idleBaseline"])
     attempt, faults = attempts.seen(trial, observer.spans_now(), requests, idle_seconds)
-    assert faults == [], f"{name}: the ledger differs from the observation"
+    assert faults == [], f"{name}: the ledger differs from the observation: {faults}"
     true = oracle.energy_figures(record, session.model, requests, attempt)
     withheld = status["energy"].get("netWithheld")
     assert net_may_be(record, attempt, true, withheld), f"{name}: {withheld or 'net joules are not withheld'}"
