@@ -32,7 +32,7 @@ def test_the_operator_reads_in_the_whole_cluster_and_writes_only_the_status_ther
         | rights("", "services", "get list")
         | rights("batch", "jobs", "get list")
         | rights("postgresql.cnpg.io", "clusters", "get list")
-        | rights("", "pods", "list")
+        | rights("", "pods", "list watch")
         | rights("discovery.k8s.io", "endpointslices", "list")
         | rights("", "nodes", "list")
         | rights("events.k8s.io", "events", "list")

@@ -62,7 +62,7 @@ fn refused(case: &str, text: &str) -> String {
 #[test]
 fn the_smallest_benchmark_has_an_estimate() {
     insta::assert_snapshot!(printed("smallest", &smallest()), @"
-    shop: 10 trials, about 19 min
+    shop: 10 trials, about 18 min
       1 candidate × 10 blocks, about 111 s per trial.
     ");
 }
@@ -101,7 +101,7 @@ fn looks_a_sweep_a_database_and_a_short_deadline_are_named() {
 fn json_has_seconds() {
     let done = estimate("json", &smallest().to_string(), &["-o", "json"]);
     let told: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(told[0]["run"], json!({"trials": 10, "seconds": 1112.0}));
+    assert_eq!(told[0]["run"], json!({"trials": 10, "seconds": 1106.0}));
     assert_eq!(told[0]["firstLook"], Value::Null);
 }
 

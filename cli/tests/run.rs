@@ -41,7 +41,7 @@ fn the_smallest_file_has_only_what_differs_from_the_defaults() {
         path: /
     ");
     assert!(
-        progress.starts_with("shop: 10 trials, about 19 min\n"),
+        progress.starts_with("shop: 10 trials, about 18 min\n"),
         "{progress}"
     );
 }
