@@ -293,7 +293,8 @@ async fn addresses_of_the_services_that_exist_now_are_read_whatever_the_last_pas
             services: last.iter().map(|&name| name.to_owned()).collect(),
             ..Remembered::default()
         };
-        let seen = stage.observe_after(&benchmark, remembered).await.unwrap();
+        let seen = stage.observe_after(&benchmark, Vec::new(), remembered);
+        let seen = seen.await.unwrap();
         let services: Vec<_> = seen
             .endpoints
             .iter()

@@ -275,30 +275,22 @@ impl Stage {
         self.observe_with(benchmark, peers.collect()).await
     }
 
-    /// Everything that a pass reads, if earlier passes have left this in memory, and the operator knows no other
-    /// benchmark.
-    pub(crate) async fn observe_after(
-        &self,
-        benchmark: &FrugalityBenchmark,
-        remembered: Remembered,
-    ) -> Result<Observed, ObserveError> {
-        let (places, peers) = (self.places(), Vec::new());
-        let observed = observe(
-            &self.client,
-            &places,
-            &self.reader,
-            benchmark,
-            peers,
-            remembered,
-        );
-        Box::pin(observed).await
-    }
-
     /// Everything that a pass reads, if the operator knows only these other benchmarks.
     pub(crate) async fn observe_with(
         &self,
         benchmark: &FrugalityBenchmark,
         peers: Vec<Arc<Peer>>,
+    ) -> Result<Observed, ObserveError> {
+        self.observe_after(benchmark, peers, Remembered::default())
+            .await
+    }
+
+    /// The same, if earlier passes have left this in memory.
+    pub(crate) async fn observe_after(
+        &self,
+        benchmark: &FrugalityBenchmark,
+        peers: Vec<Arc<Peer>>,
+        remembered: Remembered,
     ) -> Result<Observed, ObserveError> {
         let places = self.places();
         Box::pin(observe(
@@ -307,7 +299,7 @@ impl Stage {
             &self.reader,
             benchmark,
             peers,
-            Remembered::default(),
+            remembered,
         ))
         .await
     }
