@@ -8,7 +8,7 @@ use super::{
     rules::{LoadArguments, LoadError, LoadRules, MayDiffer},
     units::Units,
 };
-use crate::api::{Batch, FrugalityBenchmarkSpec};
+use crate::api::{Batch, Budget, FrugalityBenchmarkSpec};
 
 /// `spec.batch`.
 pub struct BatchLoad;
@@ -39,6 +39,12 @@ impl LoadRules for BatchLoad {
         let is_one = load.connections.is_none_or(|it| it == 1) && rate.is_none();
         if !is_one || load.requests.is_some() || load.sweep.is_some() {
             return Err(LoadError::BatchLoad);
+        }
+        let needs_latencies = |budget: &Budget| {
+            budget.at_most.is_some() || budget.max_energy_delay_joule_seconds.is_some()
+        };
+        if spec.budgets.iter().any(needs_latencies) {
+            return Err(LoadError::BatchBudget);
         }
         for candidate in &spec.candidates {
             let server = &candidate.server;

@@ -17,6 +17,11 @@ pub enum LoadError {
         "a batch runs one execution at a time: remove load.connections, load.rate, load.requests and load.sweep"
     )]
     BatchLoad,
+    /// A limit that needs the latency of many requests, with a batch.
+    #[error(
+        "atMost and maxEnergyDelayJouleSeconds are for request and scenario: with a batch leave them out"
+    )]
+    BatchBudget,
     /// A candidate without a program to execute, or with replicas or peers.
     #[error(
         "candidate {0}: a batch needs command, the program to execute, and allows neither replicas nor peers"
@@ -124,6 +129,11 @@ pub trait LoadRules {
     /// Whether a load of about a second holds enough of this kind's units: a request takes a fraction of a second, but
     /// a cycle or an execution may take longer.
     fn has_short_units(&self) -> bool {
+        false
+    }
+
+    /// Whether a unit is a cycle of a script: several requests and checks.
+    fn has_cycles(&self) -> bool {
         false
     }
 

@@ -52,6 +52,10 @@ impl LoadRules for ScenarioLoad {
         true
     }
 
+    fn has_cycles(&self) -> bool {
+        true
+    }
+
     fn injector_args(
         &self,
         spec: &FrugalityBenchmarkSpec,

@@ -35,11 +35,6 @@ pub enum SettingsError {
         "a budget's loadCurve needs load.sweep.levels: write for example levels: [100, 80, 60, 40, 20, 10]"
     )]
     LoadCurveBudget,
-    /// A limit that needs the latency of many requests, with a batch.
-    #[error(
-        "atMost and maxEnergyDelayJouleSeconds are for request and scenario: with a batch leave them out"
-    )]
-    BatchBudget,
     /// More blocks than names allow, or more results than an object can hold.
     #[error(
         "load.sweep is too large: points × trials.blocks are at most {MAX_BLOCKS_OF_SWEEP}, and points × candidates at most {MAX_RESULTS}"

@@ -104,11 +104,6 @@ pub(super) fn limits(spec: &FrugalityBenchmarkSpec) -> Result<Vec<Limit>, Settin
         if budget.load_curve.is_some() && !has_levels {
             return Err(SettingsError::LoadCurveBudget);
         }
-        if spec.batch.is_some()
-            && (budget.at_most.is_some() || budget.max_energy_delay_joule_seconds.is_some())
-        {
-            return Err(SettingsError::BatchBudget);
-        }
         let curve = budget.load_curve.clone().unwrap_or_default();
         for (quantity, decimal) in [
             (Quantity::JoulesPerRequest, &budget.max_joules_per_request),

@@ -2,7 +2,6 @@
 
 use crate::{
     api::{CheckResult, CycleResult},
-    load::LoadKind,
     plan::verdict::evidence::Evidence,
     text,
 };
@@ -49,7 +48,7 @@ impl Evidence<'_> {
             passed: whole(counts.passed),
             failed: whole(counts.failed),
         });
-        (cycles > 0 && self.settings.kind == LoadKind::Scenario).then(|| CycleResult {
+        (cycles > 0 && self.settings.kind.rules().has_cycles()).then(|| CycleResult {
             requests_per_cycle: requests as f64 / cycles as f64,
             checks: results.collect(),
         })
