@@ -14,7 +14,8 @@ use crate::{
 
 /// The cells of these figures. WINNER and RATIO are about the leading candidates; in a sweep, RATIO is at the point with the
 /// closest ratio. All other figures belong to one candidate at one point. The first of them names that candidate and that
-/// point, unless WINNER names the candidate alone and there is one point.
+/// point, unless WINNER names the candidate alone and there is one point. In a sweep without a winner they belong to the
+/// candidate that WINNER names first.
 pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
     let table = Table::of(figures);
     let ratio = table.ratio();
@@ -36,7 +37,7 @@ pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
     columns.cpu = (result.cpu_milliseconds_per_request).map(|it| cells::cpu(&it, units));
     let figures = [&mut columns.energy, &mut columns.rate, &mut columns.latency];
     if let Some(first) = figures.into_iter().flatten().next() {
-        *first = table.named(first, result);
+        *first = table.named(first, &shown);
     }
     columns.candidate = Some(result.candidate.clone());
     columns.point = table.has_several_points().then(|| result.point.clone());
@@ -48,6 +49,8 @@ struct Shown<'a> {
     result: &'a CandidateResult,
     /// Whether the candidate's least energy chose the point.
     is_cheapest: bool,
+    /// Whether WINNER names the candidate, alone or first.
+    is_named: bool,
 }
 
 impl Shown<'_> {
@@ -154,16 +157,26 @@ impl<'a> Table<'a> {
         results.map(|it| it.candidate.as_str()).collect()
     }
 
+    /// The candidate that WINNER names first if there is no winner. `None` if WINNER names no candidate.
+    fn leader(&self) -> Option<&'a str> {
+        let figures = self.figures;
+        let is_a_phrase = figures.tie || figures.depends_on_load || figures.depends_on_board;
+        let is_a_list = figures.winner.is_none() && !is_a_phrase && !self.comparisons.is_empty();
+        self.leaders().first().copied().filter(|_| is_a_list)
+    }
+
     /// The result of the candidate that the verdict's message is about, else of the leading candidate. The point is the
     /// message's point, else the point of the candidate's ratio, else the candidate's cheapest point.
     fn shown(&self, ratio: Option<&Comparison>) -> Option<Shown<'a>> {
         let about = self.figures.about.as_ref();
         let names = self.candidates();
         let only = names.first().copied().filter(|_| names.len() == 1);
+        let leader = self.leader();
         let candidate = about
             .map(|it| it.candidate.as_str())
             .or(ratio.map(|it| it.candidate.as_str()))
-            .or(only)?;
+            .or(only)
+            .or(leader)?;
         let point = about.and_then(|it| it.point.as_deref()).or_else(|| {
             let of_ratio = ratio.filter(|it| it.candidate == candidate);
             of_ratio.map(|it| it.point.as_str())
@@ -173,9 +186,12 @@ impl<'a> Table<'a> {
             Some(point) => own.find(|it| it.point == point),
             None => own.min_by(|a, b| self.joules(a).total_cmp(&self.joules(b))),
         };
+        let result = result?;
+        let is_cheapest = point.is_none() && self.has_several_points();
         Some(Shown {
-            result: result?,
-            is_cheapest: point.is_none() && self.has_several_points(),
+            result,
+            is_cheapest,
+            is_named: self.is_winner(result) || (is_cheapest && leader == Some(candidate)),
         })
     }
 
@@ -205,8 +221,9 @@ impl<'a> Table<'a> {
     }
 
     /// The first figure of a row, with the candidate and the point that it belongs to: `python: 1.13 mJ @c16`.
-    fn named(&self, cell: &str, result: &CandidateResult) -> String {
-        let name = if self.is_winner(result) {
+    fn named(&self, cell: &str, shown: &Shown<'_>) -> String {
+        let result = shown.result;
+        let name = if shown.is_named {
             String::new()
         } else {
             format!("{}: ", result.candidate)
