@@ -233,7 +233,7 @@ fn a_price_has_all_the_digits_that_the_user_wrote() {
 }
 
 #[test]
-fn the_confidence_is_that_of_the_look() {
+fn the_confidence_belongs_to_the_look() {
     let mut late = benchmark("passed");
     late["status"]["look"]["claimConfidence"] = json!(0.999_53);
     let text = one_line(&summarized(late));
@@ -320,7 +320,7 @@ fn percentiles_that_are_unknown_have_no_table() {
 fn cpu_use_at_rest_is_shown() {
     let text = summarized(benchmark("passed"));
     let row = row(&text, "IDLE CPUS", "rust");
-    assert!(row.contains(" 0.00300 "), "{text}");
+    assert!(row.contains(" 0.00400 "), "{text}");
 }
 
 /// The summary of a verdict with these words and these budgets, each with its outcome and its sentence.
@@ -494,11 +494,12 @@ fn joules_of_unknown_accuracy_have_no_interval() {
     assert_has(
         &one_line(&text),
         &[
-            "the accuracy of the power model is unknown",
+            "~ marks modelled joules. They have no interval",
             "rust / python: 0.400–0.500 [0.391–0.512], on every board",
             "power: Modelled by frugality-meter",
         ],
     );
+    assert_said_once(&one_line(&text), &["accuracy"]);
 }
 
 #[test]

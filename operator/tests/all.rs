@@ -28,6 +28,7 @@ mod retention;
 mod scenario;
 mod scripts;
 mod simulation;
+mod summarize_data;
 mod survival;
 mod verbatim;
 mod verdict;

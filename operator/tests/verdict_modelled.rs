@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// A made-up board.
-const BOX: LinearModel = LinearModel {
+pub(crate) const BOX: LinearModel = LinearModel {
     idle_watts: 2.0,
     watts_per_cpu: 3.0,
     uncertainty: None,
@@ -39,7 +39,7 @@ fn known(idle_watts: f64, watts_per_cpu: f64) -> LinearModel {
 
 /// Rust takes `time` times python's time per request, and `cpu` times its CPU time. Their ratio has a spread
 /// of 0.01.
-fn compared(model: LinearModel, time: f64, cpu: f64) -> impl Fn(i32, &str) -> Trial {
+pub(crate) fn compared(model: LinearModel, time: f64, cpu: f64) -> impl Fn(i32, &str) -> Trial {
     move |block, candidate| {
         let is_rust = candidate == "rust";
         let spread = factor(block, if is_rust { 0.005 } else { -0.005 });
@@ -48,7 +48,7 @@ fn compared(model: LinearModel, time: f64, cpu: f64) -> impl Fn(i32, &str) -> Tr
     }
 }
 
-fn allowed(limit: &Value) -> FrugalityBenchmark {
+pub(crate) fn allowed(limit: &Value) -> FrugalityBenchmark {
     let mut benchmark = budgets(limit);
     benchmark.spec.energy.allow_modelled = true;
     benchmark
@@ -251,7 +251,7 @@ fn a_model_of_unknown_shape_and_accuracy_allows_no_comparison() {
 #[test]
 fn a_ratio_budget_is_met_only_if_it_holds_on_every_board() {
     use BudgetOutcome::{Exceeded, Met, Undecided};
-    for (limit, outcome, told) in [
+    for (limit, outcome, reported) in [
         (
             "0.83",
             Met,
@@ -269,7 +269,7 @@ fn a_ratio_budget_is_met_only_if_it_holds_on_every_board() {
         let plan = status(&ratio_budget(limit), compared(BOX, 0.8, 0.6));
         let budget = &plan.status.budgets[0];
         assert_eq!(budget.outcome, outcome, "{limit}: {}", budget.message);
-        assert!(budget.message.contains(told), "{}", budget.message);
+        assert!(budget.message.contains(reported), "{}", budget.message);
         for words in ["on every board", &format!("limit {limit}")] {
             assert!(budget.message.contains(words), "{}", budget.message);
         }

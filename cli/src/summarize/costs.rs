@@ -90,11 +90,11 @@ fn prices(view: &View<'_>) -> Vec<String> {
         }
     }
     let all: BTreeSet<_> = view.results.iter().map(|it| &it.candidate).collect();
-    let told = |(price, candidates): (String, Vec<&str>)| {
+    let reported = |(price, candidates): (String, Vec<&str>)| {
         if candidates.len() == all.len() {
             return price;
         }
         format!("{price} ({})", candidates.join(", "))
     };
-    prices.into_iter().map(told).collect()
+    prices.into_iter().map(reported).collect()
 }

@@ -2,7 +2,7 @@
 
 use frugality_operator::{
     api::{
-        Arrivals, BoardVerdict, BudgetOutcome, CandidateResult, Comparison,
+        Arrivals, BoardVerdict, BudgetOutcome, CandidateResult, Comparison, Expanded,
         FrugalityBenchmarkStatus, Optimum, Reason, SweepResult, Verdict,
     },
     text,
@@ -233,21 +233,31 @@ fn confidence(view: &View<'_>) -> Option<String> {
     ))
 }
 
-/// What the intervals of joules include.
-fn accuracy(view: &View<'_>) -> Option<&'static str> {
-    let expanded = |it: &CandidateResult| {
+/// The expanded intervals of the candidates' joules.
+fn expanded(view: &View<'_>) -> Vec<Expanded> {
+    let of_joules = |it: &CandidateResult| {
         it.gross_joules_per_request
             .or(it.net_joules_per_request)
             .or(it.net_attributed_joules_per_request)
             .or(it.attributed_joules_per_request)?
             .expanded
     };
-    let figures: Vec<_> = view.results.iter().filter_map(expanded).collect();
+    view.results.iter().filter_map(of_joules).collect()
+}
+
+/// Whether a model of unknown accuracy computed joules.
+fn is_of_unknown_accuracy(joules: &[Expanded]) -> bool {
+    joules.iter().any(|interval| interval.repeatability_only)
+}
+
+/// What the intervals of joules include.
+fn accuracy(view: &View<'_>) -> Option<&'static str> {
+    let figures = expanded(view);
     let covers_meter = figures.iter().all(|figure| figure.covers_meter);
     Some(match () {
         () if figures.is_empty() => return None,
-        () if figures.iter().any(|figure| figure.repeatability_only) => {
-            "~ has no interval, because the accuracy of the power model is unknown. A ratio of modelled joules is a range over all boards."
+        () if is_of_unknown_accuracy(&figures) => {
+            "~ marks modelled joules. They have no interval, and their ratio is a range over all boards."
         }
         () if !covers_meter => {
             "Intervals of joules include the timing error at the windows' ends. They exclude the meter's own accuracy, which this meter does not report."
@@ -269,6 +279,10 @@ fn power(view: &View<'_>) -> Option<String> {
     let status = view.status;
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
     let by = match &status.meter {
+        // The verdict's message says it already.
+        Some(meter) if is_of_unknown_accuracy(&expanded(view)) => {
+            format!(" by {}", meter.replace(", accuracy unknown", ""))
+        }
         Some(meter) => format!(" by {meter}"),
         None if status.provenance.is_none() => return None,
         None => String::new(),
