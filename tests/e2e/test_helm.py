@@ -1,7 +1,7 @@
 """Helm 4 and the verdict of a benchmark in a chart. Helm also tests the installation.
 
 Not part of the default suite: ``make gitops``. If the benchmark is an ordinary template, Helm waits for it and fails with its
-message. It installs the release beside the benchmark, so it holds nothing back, and returns to the revision before with
+message. It installs the release in addition to the benchmark, so it holds nothing back, and returns to the revision before with
 ``--rollback-on-failure``. If the benchmark is a hook, as in ``gitops/helm``, Helm holds the release back.
 """
 
