@@ -119,7 +119,7 @@ fn examples() -> Vec<FrugalityBenchmark> {
         .collect()
 }
 
-/// Trials with figures such as those in `docs/articles.md`, with a spread of 2 to 3 %.
+/// Trials with figures such as those in `docs/results/articles.md`, with a spread of 2 to 3 %.
 fn trials(benchmark: &FrugalityBenchmark, provenance: Provenance) -> Vec<FrugalityTrial> {
     let settings = Settings::parse(&benchmark.spec).unwrap();
     let names: Vec<&str> = settings.candidates.iter().map(String::as_str).collect();
