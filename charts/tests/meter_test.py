@@ -39,7 +39,7 @@ def test_an_unknown_board_without_watts_is_refused_and_the_message_says_what_to_
     assert "--set meter.enabled=false" in message
 
 
-def test_a_model_s_accuracy_is_stated_for_both_watts_or_not_at_all():
+def test_a_model_s_accuracy_is_stated_for_both_watts_or_neither():
     names = ("meter.idleWattsRelativeUncertainty", "meter.wattsPerCpuRelativeUncertainty")
     both = ("--set", f"{names[0]}=0.05", "--set", f"{names[1]}=0.1")
     for board in (GENERIC, PI):

@@ -84,10 +84,11 @@ fn looks_a_sweep_a_database_and_a_short_deadline_are_named() {
     ");
     let mut later = many;
     later["spec"]["deadline"] = json!("45m");
-    let told = printed("later", &later);
+    let reported = printed("later", &later);
     assert!(
-        told.contains("if no earlier look decides, spec.deadline ends the run after about 45 min"),
-        "{told}"
+        reported
+            .contains("if no earlier look decides, spec.deadline ends the run after about 45 min"),
+        "{reported}"
     );
     let requests = with(&[("/spec/load", json!({"requests": 8000}))]);
     insta::assert_snapshot!(printed("requests", &requests), @"
@@ -100,9 +101,9 @@ fn looks_a_sweep_a_database_and_a_short_deadline_are_named() {
 #[test]
 fn json_has_seconds() {
     let done = estimate("json", &smallest().to_string(), &["-o", "json"]);
-    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(told[0]["run"], json!({"trials": 10, "seconds": 1106.0}));
-    assert_eq!(told[0]["firstLook"], Value::Null);
+    let reported: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(reported[0]["run"], json!({"trials": 10, "seconds": 1106.0}));
+    assert_eq!(reported[0]["firstLook"], Value::Null);
 }
 
 #[test]
@@ -111,8 +112,8 @@ fn several_documents_and_lists_are_read() {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [smallest()]});
     let text = format!("{other}---\n{}\n---\n{list}\n", smallest());
     let done = estimate("documents", &text, &[]);
-    let told = String::from_utf8(done.stdout).unwrap();
-    assert_eq!(told.matches("shop: 10 trials").count(), 2, "{told}");
+    let reported = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(reported.matches("shop: 10 trials").count(), 2, "{reported}");
     assert!(refused("none", other).contains("the file has no FrugalityBenchmark"));
     assert!(refused("text", "a: [").contains("neither YAML nor JSON"));
 }

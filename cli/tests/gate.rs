@@ -38,7 +38,7 @@ fn condition(kind: &str, status: &str) -> Value {
         "status": status,
         "observedGeneration": 2,
         "reason": "Measuring",
-        "message": "told",
+        "message": "reported",
         "lastTransitionTime": "2026-11-21T04:55:00Z",
     })
 }
@@ -325,7 +325,7 @@ fn a_duration_that_is_none_is_a_wrong_command_line() {
 }
 
 #[test]
-fn a_tag_or_no_image_at_all_is_a_wrong_command_line() {
+fn a_tag_or_a_missing_image_is_a_wrong_command_line() {
     let api = Api::answering("tags", vec![found(&passed())]);
     for (image, words) in [(RUST, "has no digest"), ("--image=", "the image is empty")] {
         let done = api.run(&["gate", "two", image]);

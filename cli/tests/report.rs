@@ -51,7 +51,7 @@ fn assert_has(text: &str, words: &[&str]) {
 }
 
 #[test]
-fn text_and_csv_are_those_of_summarize_and_export() {
+fn text_and_csv_equal_summarize_and_export() {
     let list = fixture("budgets");
     let objects = Objects::in_list(&list).unwrap();
     assert_eq!(
@@ -231,7 +231,7 @@ fn what_is_absent_has_its_reason() {
 }
 
 #[test]
-fn a_distribution_that_is_not_that_of_the_status_is_not_drawn() {
+fn a_distribution_that_differs_from_the_status_is_not_drawn() {
     let other = page(&changed("budgets", |list| {
         list["items"][0]["status"]["results"][0]["latency"][0]["milliseconds"] = json!(17.0);
     }));
@@ -485,7 +485,7 @@ fn answers() -> Vec<(u16, String)> {
 }
 
 #[test]
-fn a_report_of_the_cluster_is_that_of_a_file() {
+fn a_report_of_the_cluster_equals_the_report_of_a_file() {
     let api = Api::answering("report", answers());
     let file = folder("report-file").join("two.html");
     let to = file.to_str().unwrap();

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use frugality_measure::{
-    batch::{NumberPattern, PatternError, Readers, Work},
+    batch::{NumberPattern, PatternError, Readers, WorkSource},
     fortio::{Amount, Body, FortioSettingsError, LoadSettings},
     k6::{CycleSettings, CycleSettingsError, OpenRequest},
 };
@@ -159,7 +159,7 @@ pub(crate) enum ArgumentError {
 
 /// The load, by its kind.
 #[derive(Debug)]
-pub(crate) enum Plan {
+pub(crate) enum LoadPlan {
     /// One request, repeated.
     Requests(Box<RequestPlan>),
     /// A script, repeated.
@@ -219,18 +219,18 @@ pub(crate) struct Run {
 
 impl RunArguments {
     /// Checks the arguments as far as possible before any load.
-    pub(crate) fn plan(&self) -> Result<Plan, ArgumentError> {
+    pub(crate) fn plan(&self) -> Result<LoadPlan, ArgumentError> {
         if self.batch {
-            return Ok(Plan::Executions(self.execution_plan()?));
+            return Ok(LoadPlan::Executions(self.execution_plan()?));
         }
         if self.open {
-            return Ok(Plan::Cycles(
+            return Ok(LoadPlan::Cycles(
                 self.cycle_plan(&self.open_request()?.script())?,
             ));
         }
         Ok(match &self.script {
-            None => Plan::Requests(Box::new(self.request_plan()?)),
-            Some(script) => Plan::Cycles(self.cycle_plan(script)?),
+            None => LoadPlan::Requests(Box::new(self.request_plan()?)),
+            Some(script) => LoadPlan::Cycles(self.cycle_plan(script)?),
         })
     }
 
@@ -275,9 +275,9 @@ impl RunArguments {
             read.map_err(|source| ArgumentError::Pattern { name, source })
         };
         let work = match self.work_amount {
-            Some(amount) if amount > 0.0 && amount.is_finite() => Some(Work::Amount(amount)),
+            Some(amount) if amount > 0.0 && amount.is_finite() => Some(WorkSource::Amount(amount)),
             Some(amount) => return Err(ArgumentError::WorkAmount(amount)),
-            None => pattern("work-pattern", &self.work_pattern)?.map(Work::Printed),
+            None => pattern("work-pattern", &self.work_pattern)?.map(WorkSource::Printed),
         };
         let timeout_seconds = self.timeout_seconds;
         if !(timeout_seconds > 0.0 && timeout_seconds < 86_400.0) {

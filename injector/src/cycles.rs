@@ -14,7 +14,7 @@ use frugality_measure::{
 
 use crate::{
     arguments::CyclePlan,
-    load::Outcome,
+    load::LoadEnd,
     process::{Ended, Output, Process, Watch},
 };
 
@@ -35,7 +35,7 @@ const ENVIRONMENT: [(&str, &str); 3] = [
 const GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Runs k6 with the script and reads its result.
-pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Failure> {
+pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<LoadEnd, Failure> {
     let folder = Scripts::write(&plan.script)
         .map_err(|error| Failure::of(&format!("cannot write the script to a file: {error}")))?;
     let arguments = plan.settings.argv(&folder.path("cycle.js"));
@@ -68,7 +68,7 @@ pub(crate) fn put_on(plan: &CyclePlan, watch: &mut Watch) -> Result<Outcome, Fai
         None if measured.is_interrupted() => Some("the load: ended early".to_owned()),
         None => None,
     };
-    Ok(Outcome {
+    Ok(LoadEnd {
         warm_up: Some(warm_up).filter(|_| plan.settings.warm_up_seconds > 0.0),
         measured,
         tail: Some(tail).filter(|_| plan.settings.tail_seconds > 0.0),

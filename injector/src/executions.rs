@@ -8,7 +8,7 @@ use std::{
 
 use frugality_measure::figures::LoadSpan;
 use frugality_measure::{
-    batch::{BatchResult, EXECUTIONS_PATH, Execution, ExecutionOutcome as Executed},
+    batch::{EXECUTIONS_PATH, Execution, ExecutionOutcome as Executed, ExecutionsResult},
     fortio::Amount,
     load::LoadResult,
     report::Failure,
@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::{
     arguments::ExecutionPlan,
-    load::Outcome,
+    load::LoadEnd,
     process::{Stop, Watch},
 };
 
@@ -51,7 +51,7 @@ enum Missing {
 
 /// Lets the runner execute the program for the warm-up, the measured run and the tail. Warm-up and measured run
 /// consist of whole executions. The tail only keeps the load on, so the injector cuts off its last execution.
-pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome, Failure> {
+pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<LoadEnd, Failure> {
     let mut runner = Runner { plan, watch };
     let warm_up = (plan.warm_up_seconds > 0.0).then(|| {
         runner.executions(
@@ -71,13 +71,14 @@ pub(crate) fn put_on(plan: &ExecutionPlan, watch: &mut Watch) -> Result<Outcome,
         let why = interrupted.unwrap_or_default();
         return Err(Failure::of(&format!("no execution has ended: {why}")));
     }
-    let told = interrupted.map(|why| format!("measured run: {why}"));
+    let reported = interrupted.map(|why| format!("measured run: {why}"));
     let json_line = serde_json::to_string(&measured).unwrap_or_default();
-    Ok(Outcome {
+    Ok(LoadEnd {
         warm_up: warm_up.map(|(result, _)| result.span()),
         measured: LoadResult::Batch(measured),
         tail,
-        interrupted: told.or_else(|| runner.watch.stopped().map(|stop| format!("tail: {stop}"))),
+        interrupted: reported
+            .or_else(|| runner.watch.stopped().map(|stop| format!("tail: {stop}"))),
         asked_warm_up_seconds: plan.warm_up_seconds,
         asked_tail_seconds: plan.tail_seconds,
         slices,
@@ -99,10 +100,10 @@ impl Runner<'_> {
         name: &str,
         amount: Amount,
         mut slices: Option<&mut SliceRecorder>,
-    ) -> (BatchResult, Option<String>) {
-        let mut result = BatchResult::starting(now());
+    ) -> (ExecutionsResult, Option<String>) {
+        let mut result = ExecutionsResult::starting(now());
         let start = Instant::now();
-        let is_enough = |result: &BatchResult| match amount {
+        let is_enough = |result: &ExecutionsResult| match amount {
             Amount::DurationSeconds(seconds) => start.elapsed().as_secs_f64() >= seconds,
             Amount::Requests(count) => result.all_executions() >= count,
         };
@@ -114,7 +115,7 @@ impl Runner<'_> {
             let taken = begun.elapsed();
             match outcome {
                 Ok(executed) => {
-                    eprintln!("{name}: {}", told(&executed));
+                    eprintln!("{name}: {}", reported(&executed));
                     result.add(&executed);
                     if let Some(slices) = &mut slices {
                         slices.add(at_seconds, executed.duration_seconds);
@@ -219,16 +220,16 @@ fn post(url: &str, limit: Duration) -> Result<Execution, Missing> {
     Ok(serde_json::from_str(&text)?)
 }
 
-fn told(executed: &Executed) -> String {
-    let told = |name, number: Option<f64>| {
+fn reported(executed: &Executed) -> String {
+    let reported = |name, number: Option<f64>| {
         let text = number.map(|number| format!(", {name} {number}"));
         text.unwrap_or_default()
     };
     format!(
         "an execution in {:.3} s{}{}",
         executed.duration_seconds,
-        told("score", executed.score),
-        told("work", executed.work)
+        reported("score", executed.score),
+        reported("work", executed.work)
     )
 }
 

@@ -2,13 +2,13 @@
 
 use frugality_measure::report::Failure;
 
-use crate::{arguments::Plan, cycles, executions, load::Outcome, process::Watch, requests};
+use crate::{arguments::LoadPlan, cycles, executions, load::LoadEnd, process::Watch, requests};
 
 /// Applies the load and waits for its end.
-pub(crate) fn put_on(plan: &Plan, watch: &mut Watch) -> Result<Outcome, Failure> {
+pub(crate) fn put_on(plan: &LoadPlan, watch: &mut Watch) -> Result<LoadEnd, Failure> {
     match plan {
-        Plan::Requests(plan) => requests::put_on(plan, watch),
-        Plan::Cycles(plan) => cycles::put_on(plan, watch),
-        Plan::Executions(plan) => executions::put_on(plan, watch),
+        LoadPlan::Requests(plan) => requests::put_on(plan, watch),
+        LoadPlan::Cycles(plan) => cycles::put_on(plan, watch),
+        LoadPlan::Executions(plan) => executions::put_on(plan, watch),
     }
 }

@@ -11,7 +11,7 @@ use crate::cpu::Sampler;
 
 /// Results of warm-up, measured run and tail.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct LoadEnd {
     pub(crate) warm_up: Option<LoadSpan>,
     pub(crate) measured: LoadResult,
     pub(crate) tail: Option<LoadSpan>,
@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) json_line: String,
 }
 
-impl Outcome {
+impl LoadEnd {
     pub(crate) fn report(
         &self,
         clock: Option<ClockOffset>,

@@ -11,14 +11,14 @@ use frugality_measure::{
 
 use crate::{
     arguments::{RequestPlan, Run},
-    load::Outcome,
+    load::LoadEnd,
     process::{Ended, Output, Process, Stop, Watch},
     slices::{self, SlicesPipe},
 };
 
 /// Runs Fortio for the warm-up, the measured run and the tail. It starts each process as soon as the previous one has
 /// ended. It reads the previous one's output only afterwards, to keep the gap without load short.
-pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, Failure> {
+pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<LoadEnd, Failure> {
     let warm_up = match &plan.warm_up {
         Some(run) => Some((run, finish(run, plan, watch)?)),
         None => None,
@@ -56,7 +56,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<Outcome, F
     if interrupted.is_none() && measured.is_interrupted() {
         interrupted = Some(format!("{}: ended early", plan.measured.name));
     }
-    Ok(Outcome {
+    Ok(LoadEnd {
         warm_up,
         measured: LoadResult::Fortio(measured),
         tail: tail_span,

@@ -254,10 +254,10 @@ fn sigterm_in_the_measured_run_keeps_its_result_is_reported_and_ends_the_load() 
     let arguments = "--connections 2 --warm-up-seconds 0.2 --duration-seconds 30 --tail-seconds 30";
     let injector = start("sigterm-measured", &target.url("/"), arguments);
     target.wait_for(600);
-    let told = Instant::now();
+    let reported = Instant::now();
     injector.terminate();
     let ended = injector.end();
-    assert!(told.elapsed() < Duration::from_secs(5));
+    assert!(reported.elapsed() < Duration::from_secs(5));
     let report = ended.report(3);
     assert_eq!(report.interrupted.as_deref(), Some("measured run: SIGTERM"));
     assert!(report.measured.is_interrupted());
@@ -275,10 +275,10 @@ fn sigterm_while_requests_hang_still_ends_soon() {
     let arguments = "--connections 2 --duration-seconds 60 --timeout-seconds 1";
     let injector = start("sigterm-hang", &target.url("/"), arguments);
     thread::sleep(Duration::from_millis(2500));
-    let told = Instant::now();
+    let reported = Instant::now();
     injector.terminate();
     let report = injector.end().report(3);
-    assert!(told.elapsed() < Duration::from_secs(5));
+    assert!(reported.elapsed() < Duration::from_secs(5));
     assert_eq!(report.measured.figures(&[200]).successes, 0);
 }
 

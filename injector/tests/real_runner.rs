@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use frugality_measure::{batch::BatchResult, load::LoadResult, report::InjectionReport};
+use frugality_measure::{batch::ExecutionsResult, load::LoadResult, report::InjectionReport};
 use harness::Injector;
 
 /// A runner of a shell script, killed on drop.
@@ -58,7 +58,7 @@ fn start(name: &str, url: &str, arguments: &[&str]) -> Injector {
     Injector::start(name, url, all)
 }
 
-fn batch(report: &InjectionReport) -> &BatchResult {
+fn batch(report: &InjectionReport) -> &ExecutionsResult {
     match &report.measured {
         LoadResult::Batch(result) => result,
         other => panic!("not the result of a batch: {other:?}"),
@@ -134,8 +134,8 @@ fn failed_executions_are_counted_and_their_reason_is_reported() {
     let result = batch(&report);
     let counts = (result.executions.count, result.failed_executions.count);
     assert_eq!(counts, (1, 2));
-    let told = "batch.score is not in what the program printed: it printed nothing";
-    assert_eq!(result.first_failures, [told]);
+    let reported = "batch.score is not in what the program printed: it printed nothing";
+    assert_eq!(result.first_failures, [reported]);
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn an_execution_that_takes_too_long_is_killed_and_has_failed() {
         .end()
         .report(0);
     assert!(began.elapsed() < Duration::from_secs(10));
-    let told = "did not end within 0.5 s, and was killed";
-    assert_eq!(batch(&report).first_failures, [told]);
+    let reported = "did not end within 0.5 s, and was killed";
+    assert_eq!(batch(&report).first_failures, [reported]);
 }
 
 #[test]
@@ -163,10 +163,13 @@ fn the_injector_pauses_after_an_immediate_failure() {
         (2..=4).contains(&result.failed_executions.count),
         "{result:?}"
     );
-    let [told] = result.first_failures.as_slice() else {
+    let [reported] = result.first_failures.as_slice() else {
         panic!("{result:?}");
     };
-    assert!(told.starts_with("no answer from the runner: "), "{told}");
+    assert!(
+        reported.starts_with("no answer from the runner: "),
+        "{reported}"
+    );
 }
 
 #[test]

@@ -249,7 +249,7 @@ mod tests {
     const SILENCE: Duration = Duration::from_millis(500);
 
     #[tokio::test]
-    async fn all_addresses_are_those_of_both_protocols() {
+    async fn all_addresses_include_both_protocols() {
         let listening = bind("[::]:0".parse().unwrap()).await.unwrap();
         let port = listening.local_addr().unwrap().port();
         TcpStream::connect(("127.0.0.1", port)).await.unwrap();

@@ -8,7 +8,7 @@ use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use result::{BatchError, BatchResult};
+pub use result::{BatchError, ExecutionsResult};
 pub use spread::Spread;
 
 /// The path at which the runner in the candidate's pod starts the program: one POST is one execution.
@@ -194,7 +194,7 @@ pub enum NumberError {
 
 /// The amount of work of an execution.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum WorkSource {
     /// A constant amount.
     Amount(f64),
     /// The amount that the program prints.
@@ -207,7 +207,7 @@ pub struct Readers {
     /// Finds the score, if the benchmark has one.
     pub score: Option<NumberPattern>,
     /// Finds the work, if the benchmark counts work.
-    pub work: Option<Work>,
+    pub work: Option<WorkSource>,
 }
 
 /// The result of an execution.
@@ -270,8 +270,8 @@ impl Readers {
         };
         let score = self.score.as_ref().map(|it| printed("batch.score", it));
         let work = self.work.as_ref().map(|work| match work {
-            Work::Amount(amount) => Ok(*amount),
-            Work::Printed(pattern) => printed("batch.work", pattern),
+            WorkSource::Amount(amount) => Ok(*amount),
+            WorkSource::Printed(pattern) => printed("batch.work", pattern),
         });
         Ok(ExecutionOutcome {
             duration_seconds: execution.duration_seconds,

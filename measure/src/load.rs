@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::figures::LoadSpan;
 use crate::{
-    batch::{BatchError, BatchResult},
+    batch::{BatchError, ExecutionsResult},
     fortio::{self, FortioError, FortioResult},
     k6::{K6Error, K6Result},
     latency::Histogram,
@@ -22,7 +22,7 @@ pub enum LoadResult {
     /// A script, run repeatedly.
     K6(K6Result),
     /// A program that runs to completion, executed repeatedly.
-    Batch(BatchResult),
+    Batch(ExecutionsResult),
 }
 
 /// Why no figures can be computed from a result.

@@ -4,8 +4,8 @@
 
 use frugality_measure::{
     batch::{
-        BatchResult, Execution, ExecutionError, ExecutionOutcome, NumberError, NumberPattern,
-        PatternError, Readers, Spread, Work,
+        Execution, ExecutionError, ExecutionOutcome, ExecutionsResult, NumberError, NumberPattern,
+        PatternError, Readers, Spread, WorkSource,
     },
     load::LoadResult,
     report::{InjectionReport, LIMIT_BYTES, REPORT_VERSION},
@@ -172,21 +172,21 @@ fn a_failed_execution_is_reported_with_its_last_line() {
 
 #[test]
 fn work_is_printed_or_given() {
-    let with = |work: Work| Readers {
+    let with = |work: WorkSource| Readers {
         score: None,
         work: Some(work),
     };
     let execution = ended(Some(0), STOCKFISH);
-    let given = with(Work::Amount(12.0)).read(&execution).unwrap();
+    let given = with(WorkSource::Amount(12.0)).read(&execution).unwrap();
     assert_eq!((given.score, given.work), (None, Some(12.0)));
     let pattern = NumberPattern::new("Nodes searched *: ([0-9]+)").unwrap();
-    let printed = with(Work::Printed(pattern)).read(&execution).unwrap();
+    let printed = with(WorkSource::Printed(pattern)).read(&execution).unwrap();
     assert_eq!(printed.work, Some(858_555.0));
 }
 
 /// Executions of 2, 3 and 4 s, with a score and work each, and a failed one of 1 s, in a window of 10 s.
-fn four(with_work: bool) -> BatchResult {
-    let mut result = BatchResult::starting(1_700_000_000.0);
+fn four(with_work: bool) -> ExecutionsResult {
+    let mut result = ExecutionsResult::starting(1_700_000_000.0);
     for seconds in [3.0, 2.0, 4.0] {
         result.add(&ExecutionOutcome {
             duration_seconds: seconds,
@@ -240,7 +240,7 @@ fn scores_have_a_mean_and_a_standard_deviation_of_a_sample() {
     ));
 }
 
-fn report(measured: BatchResult) -> InjectionReport {
+fn report(measured: ExecutionsResult) -> InjectionReport {
     let span = measured.span();
     InjectionReport {
         version: REPORT_VERSION,
@@ -283,7 +283,7 @@ fn a_report_carries_any_number_of_executions_and_fits() {
 
 #[test]
 fn bytes_of_a_network_fit_a_report() {
-    let mut result = BatchResult::starting(1_700_000_000.0);
+    let mut result = ExecutionsResult::starting(1_700_000_000.0);
     for bytes in [9.1e9, 1.13e10, 1.02e10] {
         result.add(&ExecutionOutcome {
             duration_seconds: 10.2,
@@ -299,7 +299,7 @@ fn bytes_of_a_network_fit_a_report() {
 
 #[test]
 fn an_impossible_report_is_refused() {
-    let refused = |change: fn(&mut BatchResult)| {
+    let refused = |change: fn(&mut ExecutionsResult)| {
         let mut result = four(true);
         change(&mut result);
         let error = InjectionReport::decode(&report(result).encode().unwrap()).unwrap_err();
@@ -307,7 +307,7 @@ fn an_impossible_report_is_refused() {
     };
     for (change, field) in [
         (
-            (|it| it.duration_seconds = 0.0) as fn(&mut BatchResult),
+            (|it| it.duration_seconds = 0.0) as fn(&mut ExecutionsResult),
             "durationSeconds",
         ),
         (|it| it.start_unix_seconds = -1.0, "startUnixSeconds"),

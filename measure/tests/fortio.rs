@@ -124,7 +124,7 @@ fn an_expected_code_that_fortio_calls_an_error_has_a_rate_but_no_latency() {
 }
 
 #[test]
-fn shortfall_and_occupancy_tell_a_slow_target_from_an_idle_injector() {
+fn shortfall_and_occupancy_distinguish_a_slow_target_from_an_idle_injector() {
     let slow = figures(&real!("rate-not-reached"), &[200]);
     assert_close(slow.shortfall, 0.775_750_924_043_732_4);
     assert!(slow.occupancy.unwrap() > 0.99);

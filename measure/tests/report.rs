@@ -210,7 +210,7 @@ fn impossible_slices_and_slices_of_other_requests_are_refused() {
 }
 
 #[test]
-fn slices_of_unexpected_answers_are_not_those_of_the_figures() {
+fn slices_of_unexpected_answers_are_not_used_for_figures() {
     let report = report(parse(include_str!("data/fortio/one-in-five-fails.json")).unwrap());
     assert!(report.slices_of_figures(&[200]).is_some());
     assert_eq!(report.slices_of_figures(&[404]), None);

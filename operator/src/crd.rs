@@ -134,8 +134,8 @@ pub fn bounds(schema: &JSONSchemaProps) -> Option<String> {
         (_, Some(most)) => Some(format!("up to {most}")),
         _ => None,
     };
-    let told: Vec<String> = [size, length].into_iter().flatten().collect();
-    (!told.is_empty()).then(|| told.join(", "))
+    let reported: Vec<String> = [size, length].into_iter().flatten().collect();
+    (!reported.is_empty()).then(|| reported.join(", "))
 }
 
 /// Removes the line ends of the source from the descriptions, because `kubectl explain` keeps them and adds its

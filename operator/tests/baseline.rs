@@ -57,7 +57,7 @@ fn world(changes: &[(&str, Value)]) -> World {
     world
 }
 
-fn told(world: &World) -> &BaselineResult {
+fn reported(world: &World) -> &BaselineResult {
     status(world, 0).baseline.as_ref().unwrap()
 }
 
@@ -116,13 +116,13 @@ fn the_release_before_is_measured_in_every_block_and_decides() {
         ),
         ("rust", Some("baseline"), BudgetOutcome::Met)
     );
-    let told = told(&world);
-    assert_eq!(told.candidate, "rust");
-    assert_eq!(told.baseline.name, "shop");
-    assert_eq!(told.baseline.image, Some(image('a')));
-    assert_eq!(told.baseline.energy_ratio, result.figure);
-    assert_eq!(told.baseline.max_energy_ratio, Some(1.03));
-    assert_eq!(told.anchor, None);
+    let reported = reported(&world);
+    assert_eq!(reported.candidate, "rust");
+    assert_eq!(reported.baseline.name, "shop");
+    assert_eq!(reported.baseline.image, Some(image('a')));
+    assert_eq!(reported.baseline.energy_ratio, result.figure);
+    assert_eq!(reported.baseline.max_energy_ratio, Some(1.03));
+    assert_eq!(reported.anchor, None);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_release_that_needs_more_than_the_margin_fails_and_is_not_promoted() {
     let mut world = world(&[("/baseline", baseline)]);
     run_to_rest(&mut world);
     assert_eq!(status(&world, 0).verdict, Some(Verdict::Fail));
-    assert_eq!(told(&world).promotion, None);
+    assert_eq!(reported(&world).promotion, None);
     assert_eq!(
         world.baselines["shop"].spec.candidate.server.image,
         image('a')
@@ -143,7 +143,7 @@ fn an_undecided_run_is_not_promoted() {
     // The ratio itself: the interval contains it.
     let mut first = world(&[]);
     run_to_rest(&mut first);
-    let ratio = told(&first).baseline.energy_ratio.unwrap().value;
+    let ratio = reported(&first).baseline.energy_ratio.unwrap().value;
     let baseline = json!({ "name": "shop", "maxEnergyRatio": ratio, "promote": "OnPass" });
     let mut world = world(&[("/baseline", baseline)]);
     run_to_rest(&mut world);
@@ -179,7 +179,7 @@ fn without_promotion_the_baseline_stays() {
     run_to_rest(&mut world);
     assert_eq!(status(&world, 0).verdict, Some(Verdict::Pass));
     assert_eq!(world.baselines["shop"], before);
-    assert_eq!(told(&world).promotion, None);
+    assert_eq!(reported(&world).promotion, None);
 }
 
 #[test]
@@ -210,10 +210,10 @@ fn a_baseline_that_changes_meanwhile_changes_no_run_and_is_not_overwritten() {
     let run = status(&world, 0).run.clone();
     world.set_baseline("shop", &release('c'));
     run_to_rest(&mut world);
-    let told = told(&world);
-    assert_eq!(told.baseline.image, Some(image('a')));
-    assert_eq!(told.promotion, Some(PromotionState::NotPromoted));
-    let why = told.not_promoted_because.as_deref().unwrap();
+    let reported = reported(&world);
+    assert_eq!(reported.baseline.image, Some(image('a')));
+    assert_eq!(reported.promotion, Some(PromotionState::NotPromoted));
+    let why = reported.not_promoted_because.as_deref().unwrap();
     assert!(
         why.contains(&image('c')) && why.contains("spec.rerun"),
         "{why}"
@@ -244,15 +244,15 @@ fn a_baseline_that_changes_in_the_queue_is_the_one_that_is_measured() {
     let mut world = World::new([later, first]);
     world.set_baseline("shop", &release('a'));
     world.run_until("the queue", |world| {
-        let told = world.slots[0].benchmark.current_status();
-        told.is_some_and(|told| told.phase.as_deref() == Some("Queued"))
+        let reported = world.slots[0].benchmark.current_status();
+        reported.is_some_and(|reported| reported.phase.as_deref() == Some("Queued"))
             && world.slots[1].trials.len() > 2
     });
     assert!(world.slots[0].trials.is_empty());
     world.set_baseline("shop", &release('c'));
     world.run_to_end();
-    assert_eq!(told(&world).baseline.image, Some(image('c')));
-    assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+    assert_eq!(reported(&world).baseline.image, Some(image('c')));
+    assert_eq!(reported(&world).promotion, Some(PromotionState::Promoted));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn an_edit_of_the_margin_judges_the_same_trials_against_the_same_release() {
     run_to_rest(&mut world);
     assert_eq!(status(&world, 0).verdict, Some(Verdict::Fail));
     assert_eq!(world.slots[0].trials.len(), before);
-    assert_eq!(told(&world).baseline.image, Some(image('a')));
+    assert_eq!(reported(&world).baseline.image, Some(image('a')));
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn first_release(missing: &str, verdict: Verdict) -> World {
         (Some(verdict), "NoBaseline")
     );
     assert!(status.results[0].gross_joules_per_request.is_some());
-    assert_eq!(told(&world).baseline.image, None);
+    assert_eq!(reported(&world).baseline.image, None);
     let run = status.run.clone().unwrap();
     assert_eq!(entrants(&world, &run), names(&["rust"]));
     world
@@ -387,7 +387,10 @@ fn a_baseline_that_is_made_after_the_run_began_needs_another_run() {
     world.set_baseline("shop", &release('a'));
     run_to_rest(&mut world);
     assert_eq!(reason(&world), "NoBaseline");
-    assert_eq!(told(&world).promotion, Some(PromotionState::NotPromoted));
+    assert_eq!(
+        reported(&world).promotion,
+        Some(PromotionState::NotPromoted)
+    );
     assert_eq!(
         world.baselines["shop"].spec.candidate.server.image,
         image('a')
@@ -395,7 +398,7 @@ fn a_baseline_that_is_made_after_the_run_began_needs_another_run() {
     world.run_again(0, 2);
     run_to_rest(&mut world);
     assert_eq!(reason(&world), "BudgetsMet");
-    assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+    assert_eq!(reported(&world).promotion, Some(PromotionState::Promoted));
 }
 
 #[test]
@@ -434,11 +437,11 @@ fn the_anchor_is_in_the_same_blocks_with_its_own_margin() {
         names(&["anchor", "baseline", "rust"])
     );
     assert_eq!(status.verdict, Some(Verdict::Fail));
-    let told = told(&world);
-    let anchor = told.anchor.as_ref().unwrap();
+    let reported = reported(&world);
+    let anchor = reported.anchor.as_ref().unwrap();
     assert_eq!(anchor.image, Some(image('d')));
     assert_eq!(anchor.max_energy_ratio, Some(0.2));
-    assert!(anchor.energy_ratio.is_some() && told.baseline.energy_ratio.is_some());
+    assert!(anchor.energy_ratio.is_some() && reported.baseline.energy_ratio.is_some());
     let outcomes: Vec<_> = status.budgets.iter().map(|it| it.outcome).collect();
     assert_eq!(outcomes, [BudgetOutcome::Met, BudgetOutcome::Exceeded]);
 }
@@ -470,7 +473,7 @@ fn a_pass_makes_the_release_the_new_baseline_and_the_next_run_measures_against_i
     run_to_rest(&mut world);
     let first = status(&world, 0).run.clone().unwrap();
     let digest = status(&world, 0).ledger_digest.clone().unwrap();
-    assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+    assert_eq!(reported(&world).promotion, Some(PromotionState::Promoted));
     assert_eq!(events(&world, Reason::Promoted).len(), 1);
     assert_eq!(events(&world, Reason::NotPromoted).len(), 0);
     let baseline = &world.baselines["shop"];
@@ -493,7 +496,7 @@ fn a_pass_makes_the_release_the_new_baseline_and_the_next_run_measures_against_i
     let next = [("/candidates/0/image", json!(image('e')))];
     world.edit(0, &next);
     run_to_rest(&mut world);
-    assert_eq!(told(&world).baseline.image, Some(image('b')));
+    assert_eq!(reported(&world).baseline.image, Some(image('b')));
     let made = world.baselines["shop"].status.clone().unwrap();
     let images: Vec<_> = made.previous.iter().map(|it| it.image.clone()).collect();
     assert_eq!(images, [image('b'), image('a')]);
@@ -509,7 +512,7 @@ fn an_edit_after_the_promotion_promotes_nothing_again() {
     world.edit(0, &[("/baseline/maxEnergyRatio", json!(1.2))]);
     run_to_rest(&mut world);
     assert_eq!(world.baselines["shop"], after);
-    assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+    assert_eq!(reported(&world).promotion, Some(PromotionState::Promoted));
 }
 
 #[test]
@@ -533,7 +536,7 @@ fn another_candidate_of_the_same_run_is_not_shown_as_promoted() {
         candidate: None,
         ..from.clone()
     };
-    assert_eq!(candidate, told(&world).candidate);
+    assert_eq!(candidate, reported(&world).candidate);
     assert!(from.is_same(from) && from.is_same(&earlier_version));
     assert!(!from.is_same(&other));
     // The token names the other candidate, so the other candidate's promotion wrote it.
@@ -557,11 +560,11 @@ fn a_promoted_baseline_that_a_person_deleted_stays_deleted() {
             world.baselines.remove("shop");
         }
         run_to_rest(&mut world);
-        assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+        assert_eq!(reported(&world).promotion, Some(PromotionState::Promoted));
         world.baselines.remove("shop").unwrap();
         world.edit(0, &[("/baseline/maxEnergyRatio", json!(1.2))]);
         run_to_rest(&mut world);
-        assert_eq!(told(&world).promotion, Some(PromotionState::Promoted));
+        assert_eq!(reported(&world).promotion, Some(PromotionState::Promoted));
         assert!(world.baselines.is_empty());
     }
 }
@@ -573,8 +576,11 @@ fn a_pinned_baseline_is_not_promoted() {
     spec["pinned"] = json!(true);
     world.set_baseline("shop", &spec);
     run_to_rest(&mut world);
-    assert_eq!(told(&world).promotion, Some(PromotionState::NotPromoted));
-    let why = told(&world).not_promoted_because.as_deref().unwrap();
+    assert_eq!(
+        reported(&world).promotion,
+        Some(PromotionState::NotPromoted)
+    );
+    let why = reported(&world).not_promoted_because.as_deref().unwrap();
     assert!(why.contains("is pinned"), "{why}");
     assert_eq!(
         world.baselines["shop"].spec.candidate.server.image,
@@ -600,7 +606,10 @@ fn a_change_between_the_decision_and_the_write_wins() {
         image('c')
     );
     run_to_rest(&mut world);
-    assert_eq!(told(&world).promotion, Some(PromotionState::NotPromoted));
+    assert_eq!(
+        reported(&world).promotion,
+        Some(PromotionState::NotPromoted)
+    );
     assert_eq!(
         world.baselines["shop"].spec.candidate.server.image,
         image('c')
@@ -637,12 +646,15 @@ fn promotes_once_despite(fault: Fault) {
             let mut disturbed = before.clone();
             disturbed.fault = Some((write, fault));
             run_to_rest(&mut disturbed);
-            assert_eq!(told(&disturbed).promotion, Some(PromotionState::Promoted));
+            assert_eq!(
+                reported(&disturbed).promotion,
+                Some(PromotionState::Promoted)
+            );
             let baseline = &disturbed.baselines["shop"];
             assert_eq!(baseline.spec.candidate.server.image, image('b'));
             assert_eq!(baseline.status.as_ref().unwrap().previous.len(), 1);
         }
-        if told(&world).promotion == Some(PromotionState::Promoted) && world.is_over() {
+        if reported(&world).promotion == Some(PromotionState::Promoted) && world.is_over() {
             break;
         }
     }

@@ -1,7 +1,7 @@
 //! Programs that run to completion: how the operator has them executed, and the figures of their executions.
 
 use frugality_measure::{
-    batch::{BatchResult, ExecutionOutcome},
+    batch::{ExecutionOutcome, ExecutionsResult},
     load::LoadResult,
 };
 use frugality_operator::{
@@ -196,13 +196,13 @@ fn batches_that_cannot_be_executed_or_read_are_refused() {
         error(("/batch/work", work)),
         SettingsError::Load(LoadError::BatchWork)
     );
-    let told = error(("/batch/score/pattern", json!("score ([0-9]+"))).to_string();
-    assert!(told.starts_with("batch.score.pattern: "), "{told}");
+    let reported = error(("/batch/score/pattern", json!("score ([0-9]+"))).to_string();
+    assert!(reported.starts_with("batch.score.pattern: "), "{reported}");
     let work = json!({"unit": "node", "pattern": "(a)(b)"});
-    let told = error(("/batch/work", work)).to_string();
+    let reported = error(("/batch/work", work)).to_string();
     assert!(
-        told.starts_with("batch.work.pattern: it has 2 groups"),
-        "{told}"
+        reported.starts_with("batch.work.pattern: it has 2 groups"),
+        "{reported}"
     );
 }
 
@@ -230,7 +230,7 @@ fn entries(benchmark: &FrugalityBenchmark, with_work: bool) -> Vec<FrugalityTria
         if status.requests.is_none() {
             continue;
         }
-        let mut measured = BatchResult::starting(1_700_000_000.0);
+        let mut measured = ExecutionsResult::starting(1_700_000_000.0);
         for number in 0..4 {
             let seconds = if is_rust { 2.5 } else { 5.0 };
             measured.add(&ExecutionOutcome {
@@ -327,7 +327,7 @@ fn the_message_quotes_a_program_that_always_fails() {
     let benchmark = executed(&json!({}));
     let mut entries = entries(&benchmark, false);
     for status in entries.iter_mut().filter_map(|entry| entry.status.as_mut()) {
-        let mut measured = BatchResult::starting(1_700_000_000.0);
+        let mut measured = ExecutionsResult::starting(1_700_000_000.0);
         measured.add_failure(20.0, "exit code 3: no board".into());
         measured.duration_seconds = 20.0;
         status.requests = Some(LoadResult::Batch(measured.clone()).figures(&[]));

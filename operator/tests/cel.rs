@@ -76,13 +76,16 @@ fn benchmark(changes: &[(&str, Value)]) -> Value {
 #[track_caller]
 fn rule(message: &str, broken: &[(&str, Value)], kept: &[(&str, Value)]) {
     let schema = schema::<FrugalityBenchmark>();
-    let told = refusals(&schema, &benchmark(broken), None);
+    let reported = refusals(&schema, &benchmark(broken), None);
     assert!(
-        told.len() == 1 && told[0].starts_with(message),
-        "{broken:?} is answered with {told:?}"
+        reported.len() == 1 && reported[0].starts_with(message),
+        "{broken:?} is answered with {reported:?}"
     );
-    let told = refusals(&schema, &benchmark(kept), None);
-    assert!(told.is_empty(), "{kept:?} is answered with {told:?}");
+    let reported = refusals(&schema, &benchmark(kept), None);
+    assert!(
+        reported.is_empty(),
+        "{kept:?} is answered with {reported:?}"
+    );
 }
 
 /// Names of two candidates. The smallest benchmark has the first one.

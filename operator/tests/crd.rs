@@ -123,23 +123,23 @@ fn every_field_that_a_user_writes_is_described() {
 fn explain_shows_defaults_limits_and_rules() {
     let (_, schema) = schemas().remove(0);
     let spec = &schema["properties"]["spec"]["properties"];
-    let told = |schema: &Value| schema["description"].as_str().unwrap().to_owned();
+    let reported = |schema: &Value| schema["description"].as_str().unwrap().to_owned();
     let load = &spec["load"]["properties"];
-    assert!(told(&load["connections"]).ends_with("(1 to 1024)"));
-    let warm_up = told(&load["warmUp"]);
+    assert!(reported(&load["connections"]).ends_with("(1 to 1024)"));
+    let warm_up = reported(&load["warmUp"]);
     assert!(
         warm_up.ends_with("(default 10s; up to 16 characters; load.warmUp must be from 2s to 10m)"),
         "{warm_up}"
     );
     let batch = &spec["batch"]["properties"];
-    let timeout = told(&batch["timeout"]);
+    let timeout = reported(&batch["timeout"]);
     assert!(
         timeout.contains("(default 10m; ")
             && timeout.contains("batch.timeout must be from 1s to 1h"),
         "{timeout}"
     );
-    assert!(told(&spec["load"]).contains("load takes duration or requests, not both"));
-    let attempts = told(&spec["trials"]["properties"]["maxAttempts"]);
+    assert!(reported(&spec["load"]).contains("load takes duration or requests, not both"));
+    let attempts = reported(&spec["trials"]["properties"]["maxAttempts"]);
     assert!(
         attempts.ends_with(')') && attempts.contains("(default "),
         "{attempts}"
@@ -296,10 +296,10 @@ fn fields_in_lists_have_no_defaults() {
     );
     assert!(filled.is_empty(), "with a default: {filled:#?}");
     let candidate = &schema["properties"]["spec"]["properties"]["candidates"]["items"];
-    let told = candidate["properties"]["port"]["description"]
+    let reported = candidate["properties"]["port"]["description"]
         .as_str()
         .unwrap();
-    assert!(told.contains("(default 8080; "), "{told}");
+    assert!(reported.contains("(default 8080; "), "{reported}");
 }
 
 #[test]

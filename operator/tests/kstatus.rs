@@ -25,7 +25,7 @@ fn object(benchmark: &FrugalityBenchmark) -> Value {
     let mut conditions = json!(status.map(|status| &status.conditions).unwrap());
     for condition in conditions.as_array_mut().unwrap() {
         assert_ne!(condition["message"], "");
-        condition["message"] = json!("told");
+        condition["message"] = json!("written");
     }
     json!({
         "apiVersion": "frugality.dev/v1alpha1",

@@ -72,8 +72,8 @@ fn a_benchmark_created_suspended_does_not_start() {
         assert_eq!((plan.watch.as_slice(), plan.opened()), (&[][..], None));
         assert!(plan.create.is_empty() && plan.locks.is_empty());
     }
-    let told = status(&world, 0);
-    let conditions: Vec<_> = told
+    let reported = status(&world, 0);
+    let conditions: Vec<_> = reported
         .conditions
         .iter()
         .map(|c| (c.type_.as_str(), c.status.as_str(), c.reason.as_str()))
@@ -86,7 +86,7 @@ fn a_benchmark_created_suspended_does_not_start() {
             ("Ready", "False", "Suspended"),
         ]
     );
-    let message = &told.conditions[0].message;
+    let message = &reported.conditions[0].message;
     assert!(message.contains("set spec.suspend to false"), "{message}");
     assert_eq!(world.slots[0].trials, []);
     world.edit(0, &RESUME);
@@ -530,9 +530,9 @@ fn a_late_verdict_stays_readable_for_a_minute() {
     world.kill_operator();
     world.advance_to(world.now + 10_000.0);
     world.pass(0);
-    let told = world.now;
+    let reported = world.now;
     world.run_until("the deletion", |world| world.slots[0].gone);
-    let read_for = world.now - told;
+    let read_for = world.now - reported;
     assert!((60.0..70.0).contains(&read_for), "{read_for}");
 }
 
@@ -620,7 +620,7 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
     let mut world = World::new([two()]);
     world.run_to_end();
     let first = run_of(&world.slots[0].benchmark);
-    let told = status(&world, 0).clone();
+    let reported = status(&world, 0).clone();
     failing(&mut world);
     world.run_again(0, 2);
     world.wait();
@@ -633,10 +633,10 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
             verdict: Verdict::Reported,
             reason: Some(Reason::NoBudgets.as_str().into()),
             winner: Some("rust".into()),
-            ratio: told.columns.unwrap().ratio,
+            ratio: reported.columns.unwrap().ratio,
             deciding_figure: Some(DecidingFigure::Gross),
             provenance: Some("Metered".into()),
-            ended_at: Some(told.conditions[0].last_transition_time.0.to_string()),
+            ended_at: Some(reported.conditions[0].last_transition_time.0.to_string()),
             generation: Some(1),
         }]
     );
@@ -730,14 +730,14 @@ fn the_history_keeps_a_verdict_that_an_edit_changes_or_removes() {
     world.run_to_end();
     let mut benchmark = world.slots[0].benchmark.clone();
     let run = run_of(&benchmark);
-    let told = benchmark.status.as_ref().unwrap().deciding_figure;
+    let reported = benchmark.status.as_ref().unwrap().deciding_figure;
     let other = Some(DecidingFigure::Attributed);
-    assert_ne!(told, other);
+    assert_ne!(reported, other);
     for (generation, verdict, winner, deciding, kept) in [
-        (2, Some(Verdict::Reported), Some("rust"), told, 0),
+        (2, Some(Verdict::Reported), Some("rust"), reported, 0),
         (2, Some(Verdict::Reported), Some("rust"), other, 1),
-        (2, Some(Verdict::Reported), Some("python"), told, 1),
-        (2, Some(Verdict::Reported), None, told, 1),
+        (2, Some(Verdict::Reported), Some("python"), reported, 1),
+        (2, Some(Verdict::Reported), None, reported, 1),
         (2, None, None, None, 1),
         (1, None, None, None, 0),
     ] {

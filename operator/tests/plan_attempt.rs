@@ -519,12 +519,12 @@ fn a_server_that_crashes_twice_ends_the_run_with_its_last_words() {
         record.reason.as_deref(),
         Some(Reason::CandidateCrashed.as_str())
     );
-    let told = record.message.as_deref().unwrap();
+    let reported = record.message.as_deref().unwrap();
     assert!(
-        told.contains(
+        reported.contains(
             "ended 2 times before it was ready: exit code 1: panicked: DATABASE_URL is not set"
         ),
-        "{told}"
+        "{reported}"
     );
 }
 
@@ -533,21 +533,21 @@ fn the_status_says_why_a_server_is_not_ready_yet() {
     let mut world = World::new([two()]);
     world.manner.server_ready = None;
     run_to(&mut world, "waiting for the server to be ready");
-    let told = |change: &dyn Fn(&mut PodFacts)| {
+    let reported = |change: &dyn Fn(&mut PodFacts)| {
         let plan = changed(&world, |observed| change(pod_in(observed, Role::Candidate)));
         assert_eq!(plan.record(), None);
         message(&plan).to_owned()
     };
     let texts = [
-        told(&|pod| {
+        reported(&|pod| {
             pod.unschedulable = Some("0/2 nodes are available: 2 Insufficient memory.".into());
         }),
-        told(&|pod| pod.started_unix_seconds = None),
-        told(&|pod| pod.waiting = Some(("ErrImagePull".into(), "not found".into()))),
-        told(&|_| {}),
-        told(&|pod| pod.probed = Some(Probed::Refused)),
-        told(&|pod| pod.probed = Some(Probed::Status(404))),
-        told(&|pod| pod.probed = Some(Probed::Failed("no answer within 1 s".into()))),
+        reported(&|pod| pod.started_unix_seconds = None),
+        reported(&|pod| pod.waiting = Some(("ErrImagePull".into(), "not found".into()))),
+        reported(&|_| {}),
+        reported(&|pod| pod.probed = Some(Probed::Refused)),
+        reported(&|pod| pod.probed = Some(Probed::Status(404))),
+        reported(&|pod| pod.probed = Some(Probed::Failed("no answer within 1 s".into()))),
     ];
     insta::assert_snapshot!(
         texts
@@ -572,8 +572,11 @@ fn ready_within_limits_the_wait_for_a_candidate() {
             .map(|(_, record)| record.message.clone().unwrap())
     };
     assert_eq!(waited(json!("20s"), 15.0), None);
-    let told = waited(json!("20s"), 22.0).unwrap();
-    assert!(told.contains("not ready 20 s after its start"), "{told}");
+    let reported = waited(json!("20s"), 22.0).unwrap();
+    assert!(
+        reported.contains("not ready 20 s after its start"),
+        "{reported}"
+    );
     assert_eq!(waited(json!("10m"), 500.0), None);
 }
 
@@ -621,10 +624,10 @@ fn the_injector_compares_its_clock_with_the_clock_of_the_readings() {
         world.pass(0);
         world.wait();
     }
-    let told = injector_args(&world);
+    let reported = injector_args(&world);
     assert!(
-        told.contains(&"--clock-url=http://10.0.0.1:28282/time".to_owned()),
-        "{told:?}"
+        reported.contains(&"--clock-url=http://10.0.0.1:28282/time".to_owned()),
+        "{reported:?}"
     );
     // Stock Kepler reports no time. The operator's clock stamps its readings.
     for session in world.slots[0].sessions.values_mut() {
@@ -632,10 +635,10 @@ fn the_injector_compares_its_clock_with_the_clock_of_the_readings() {
             reading.meter_unix_seconds = None;
         }
     }
-    let told = injector_args(&world);
+    let reported = injector_args(&world);
     assert!(
-        told.contains(&"--clock-url=http://10.0.0.9:8080/time".to_owned()),
-        "{told:?}"
+        reported.contains(&"--clock-url=http://10.0.0.9:8080/time".to_owned()),
+        "{reported:?}"
     );
 }
 

@@ -127,14 +127,14 @@ fn a_wiped_end_comes_back_from_the_ledger_alone_byte_by_byte() {
     for benchmark in [two(), failed] {
         let mut world = World::new([benchmark]);
         world.run_to_end();
-        let told = status(&world, 0).clone();
-        assert!(told.verdict.is_some());
+        let reported = status(&world, 0).clone();
+        assert!(reported.verdict.is_some());
         // A new operator without memory derives the status hours later.
         world.slots[0].benchmark.status = None;
         world.kill_operator();
         world.advance_to(world.now + 10_000.0);
         world.pass(0);
-        assert_eq!(bytes(status(&world, 0)), bytes(&told));
+        assert_eq!(bytes(status(&world, 0)), bytes(&reported));
     }
 }
 
@@ -199,9 +199,9 @@ fn a_record_that_comes_late_replaces_no_idle_baseline() {
     world.apply(slot, &first, usize::MAX);
     world.advance_to(world.now + 5.0);
     world.apply(slot, &late, usize::MAX);
-    let told = world.slots[slot].trials[0].status.as_ref().unwrap();
+    let reported = world.slots[slot].trials[0].status.as_ref().unwrap();
     let (_, recorded) = first.record().unwrap();
-    assert_eq!(told.idle_before, recorded.idle_before);
+    assert_eq!(reported.idle_before, recorded.idle_before);
     world.run_to_end();
     assert_truth(status(&world, slot));
     assert_entries(&world, slot);

@@ -415,7 +415,7 @@ fn net_attributed_joules_decide_if_the_spec_asks_for_them() {
     assert_eq!(missing.status.verdict, Some(Verdict::Inconclusive));
     let withheld = missing.status.results[0].withheld.join("; ");
     assert!(
-        withheld.contains("net attributed joules missing in 5 of 5 trials: net energy of 0.1 J cannot be told from 0"),
+        withheld.contains("net attributed joules missing in 5 of 5 trials: net energy of 0.1 J cannot be distinguished from 0"),
         "{withheld}"
     );
 }

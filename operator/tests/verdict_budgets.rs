@@ -164,7 +164,7 @@ fn an_error_ratio_is_decided_on_the_bound_too() {
 }
 
 /// The message about a limit on rust, for trials that differ from the usual ones.
-fn told(limit: &Value, of: impl Fn(i32, Trial) -> Trial) -> String {
+fn reported(limit: &Value, of: impl Fn(i32, Trial) -> Trial) -> String {
     let plan = status(&budgets(limit), |block, candidate| {
         of(block, usual(block, candidate))
     });
@@ -178,7 +178,7 @@ fn each_number_of_a_message_is_on_its_side_of_the_limit() {
         ..trial
     };
     assert_eq!(
-        told(&json!({"minRequestsPerSecond": "10020"}), rate),
+        reported(&json!({"minRequestsPerSecond": "10020"}), rate),
         "Met for rust: 10040 requests/s (minimum 10020 requests/s)."
     );
     let time = |block, trial| Trial {
@@ -186,13 +186,13 @@ fn each_number_of_a_message_is_on_its_side_of_the_limit() {
         ..trial
     };
     assert_eq!(
-        told(&json!({"maxMillisecondsPerRequest": "10.48"}), time),
+        reported(&json!({"maxMillisecondsPerRequest": "10.48"}), time),
         "Met for rust: 10.46 ms/request (limit 10.48 ms)."
     );
     // The claim's interval is the mean times exp(±2.321889 · spread).
     let joules = |mean: f64, spread: f64| {
         let limit = json!({"maxJoulesPerRequest": "0.02002"});
-        told(&limit, |block, trial| Trial {
+        reported(&limit, |block, trial| Trial {
             gross: mean * factor(block, spread),
             ..trial
         })
@@ -220,7 +220,7 @@ fn each_number_of_a_message_is_on_its_side_of_the_limit() {
 
 #[test]
 fn a_limit_has_the_same_digits_in_both_units() {
-    let message = told(
+    let message = reported(
         &json!({"maxJoulesPerRequest": "0.0200212345"}),
         |_, trial| trial,
     );
@@ -247,7 +247,7 @@ fn errors_within_their_limit_are_shown_by_their_upper_bound() {
             ..trial
         };
         assert_eq!(
-            told(&json!({ "maxErrorRatio": limit }), none),
+            reported(&json!({ "maxErrorRatio": limit }), none),
             format!("Met for rust: {words}.")
         );
     }
@@ -273,7 +273,7 @@ fn a_figure_that_one_trial_lacks_is_withheld() {
     assert_eq!(plan.status.results[0].net_joules_per_request, None);
     assert_eq!(
         plan.status.results[0].withheld,
-        ["net joules missing in 1 of 5 trials: net energy of 0.1 J cannot be told from 0"]
+        ["net joules missing in 1 of 5 trials: net energy of 0.1 J cannot be distinguished from 0"]
     );
     assert!(plan.status.results[1].net_joules_per_request.is_some());
     assert_eq!(plan.status.comparisons, []);

@@ -28,8 +28,8 @@ fn growth_of_memory_is_the_mean_of_the_trials_with_an_interval() {
     });
     let growth = status.results[0].memory_growth_bytes_per_hour.unwrap();
     let mebibytes = [growth.value, growth.lower, growth.upper].map(|it| it / 1_048_576.0);
-    for (told, expected) in mebibytes.into_iter().zip([12.0, 10.0367, 13.9633]) {
-        assert!((told - expected).abs() < 1e-3, "{mebibytes:?}");
+    for (reported, expected) in mebibytes.into_iter().zip([12.0, 10.0367, 13.9633]) {
+        assert!((reported - expected).abs() < 1e-3, "{mebibytes:?}");
     }
     assert_eq!(status.results[1].memory_growth_bytes_per_hour, None);
 }
@@ -64,12 +64,12 @@ fn drift_of_latency_is_the_mean_of_the_trials_with_an_interval() {
     let of_ten_minutes = status(|block, name| drifting(block, name, 600.0));
     let drift = of_ten_minutes.results[0].latency_drift_milliseconds_per_hour;
     let drift = drift.unwrap();
-    for (told, expected) in [
+    for (reported, expected) in [
         (drift.value, 12.0),
         (drift.lower, 10.04),
         (drift.upper, 13.96),
     ] {
-        assert!((told - expected).abs() < 1e-2, "{drift:?}");
+        assert!((reported - expected).abs() < 1e-2, "{drift:?}");
     }
     let python = &of_ten_minutes.results[1];
     assert_eq!(python.latency_drift_milliseconds_per_hour, None);

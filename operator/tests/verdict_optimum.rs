@@ -16,7 +16,7 @@ fn the_true_best_point_is_among_the_reported_points() {
         _ => 100.0,
     };
     let mut noise = Noise(7);
-    let (runs, mut held, mut told) = (400, 0, 0);
+    let (runs, mut held, mut reported) = (400, 0, 0);
     for _ in 0..runs {
         let drift: Vec<f64> = (0..5).map(|_| (0.3 * noise.next()).exp()).collect();
         let cell = std::cell::RefCell::new(&mut noise);
@@ -31,7 +31,7 @@ fn the_true_best_point_is_among_the_reported_points() {
             .clone()
             .unwrap();
         held += i32::from(best.among.iter().any(|point| point == "c4-max"));
-        told += best.among.len();
+        reported += best.among.len();
     }
     // At least 95 %, less three standard errors of 400 runs.
     assert!(
@@ -39,7 +39,7 @@ fn the_true_best_point_is_among_the_reported_points() {
         "{held} of {runs}"
     );
     // The reported points are informative: without the pairs, the drift would hide every difference.
-    assert!(told < 3 * 400, "{told}");
+    assert!(reported < 3 * 400, "{reported}");
 }
 
 #[test]

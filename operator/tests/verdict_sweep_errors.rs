@@ -115,10 +115,13 @@ fn a_sweep_ends_separately_for_each_number_of_replicas() {
         .map(|r| r.point.as_str())
         .collect();
     let judged = ["c1-max-x1", "c1-max-x3", "c2-max-x3", "c4-max-x3"];
-    let told = [judged.as_slice(), &["c2-max-x1", "c8-max-x3"]].concat();
+    let reported = [judged.as_slice(), &["c2-max-x1", "c8-max-x3"]].concat();
     assert_eq!(
         points,
-        told.iter().flat_map(|it| [*it, *it]).collect::<Vec<_>>()
+        reported
+            .iter()
+            .flat_map(|it| [*it, *it])
+            .collect::<Vec<_>>()
     );
     let note = "At c2-max-x1 the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged; not measured: c4-max-x1, c8-max-x1. At c8-max-x3 the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged.";
     assert!(

@@ -102,9 +102,10 @@ fn the_members_of_a_cluster_find_each_other() {
     assert_eq!(spec.selector.as_ref(), Some(server.labels()));
     let spec = address.spec.as_ref().unwrap();
     assert_eq!(spec.publish_not_ready_addresses, None);
-    let told = env(&server);
+    let reported = env(&server);
     let of = |name: &str| {
-        told.iter()
+        reported
+            .iter()
             .find(|(it, _)| it == name)
             .map(|(_, value)| value.as_str())
     };
@@ -173,13 +174,13 @@ fn every_server_has_pods_and_an_address_of_its_own() {
     );
 
     let host = format!("{}.shop.svc", back.name_any());
-    let told = [
+    let reported = [
         ("DATA_SERVICE_HOST", host.as_str()),
         ("DATA_SERVICE_PORT", "9000"),
     ];
     for (deployment, port) in [(front, "8080"), (back, "9000")] {
         let env = env(deployment);
-        for (name, value) in told
+        for (name, value) in reported
             .into_iter()
             .chain([("PORT", port), ("POOL_SIZE", "10")])
         {
@@ -302,10 +303,10 @@ fn specs_that_hide_a_backend_or_overload_the_database_are_refused() {
             ("/candidates/0/env", json!([])),
         ],
     ] {
-        let told = refusal(&changes).unwrap_err();
+        let reported = refusal(&changes).unwrap_err();
         assert!(
-            told.starts_with("candidate rust: env must not set DATA_SERVICE_"),
-            "{told}"
+            reported.starts_with("candidate rust: env must not set DATA_SERVICE_"),
+            "{reported}"
         );
     }
     let fine = [
@@ -315,10 +316,10 @@ fn specs_that_hide_a_backend_or_overload_the_database_are_refused() {
     assert_eq!(refusal(&fine), Ok(()));
     // 1 + 4 pods with a pool of 10 each, and 10 more connections: PostgreSQL allows 60.
     assert_eq!(refusal(&[backends(json!({"replicas": 4}))]), Ok(()));
-    let told = refusal(&[backends(json!({"replicas": 5}))]).unwrap_err();
+    let reported = refusal(&[backends(json!({"replicas": 5}))]).unwrap_err();
     assert!(
-        told.contains("up to 6 pods") && told.contains("max_connections: \"70\""),
-        "{told}"
+        reported.contains("up to 6 pods") && reported.contains("max_connections: \"70\""),
+        "{reported}"
     );
     let more = ("/database/parameters", json!({"max_connections": "70"}));
     assert_eq!(refusal(&[backends(json!({"replicas": 5})), more]), Ok(()));
@@ -367,12 +368,12 @@ fn an_attempt_waits_for_a_backend_and_names_it_if_it_never_is_ready() {
     run_to(&mut world, "waiting for the server to be ready");
     world.advance_to(world.now + 190.0);
     let plan = world.plan(0);
-    let told = record(&plan);
+    let reported = record(&plan);
     assert_eq!(
-        told.reason.as_deref(),
+        reported.reason.as_deref(),
         Some(Reason::CandidateNotReady.as_str())
     );
-    let message = told.message.as_ref().unwrap();
+    let message = reported.message.as_ref().unwrap();
     assert!(message.contains("on port 9000 of its service"), "{message}");
 }
 
@@ -426,7 +427,7 @@ fn workload(name: &str, joules: Option<f64>) -> WorkloadFigures {
     }
 }
 
-fn told(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, Vec<String>) {
+fn reported(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, Vec<String>) {
     let benchmark = balanced();
     let status = judged(&benchmark, ledger(&benchmark, |block, _| of(block))).status;
     let CandidateResult {
@@ -439,7 +440,7 @@ fn told(of: impl Fn(i32) -> Trial) -> (Vec<WorkloadResult>, Vec<String>) {
 
 #[test]
 fn the_part_of_a_server_has_an_interval_like_the_whole() {
-    let (workloads, _) = told(|block| Trial {
+    let (workloads, _) = reported(|block| Trial {
         workloads: vec![
             workload("rust", Some(0.001 * factor(block, 0.01))),
             workload("data-service", Some(0.002)),
@@ -473,7 +474,7 @@ fn the_part_of_a_server_has_an_interval_like_the_whole() {
 
 #[test]
 fn a_part_that_is_unknown_in_one_trial_is_withheld() {
-    let (workloads, withheld) = told(|block| Trial {
+    let (workloads, withheld) = reported(|block| Trial {
         workloads: vec![workload("rust", (block != 3).then_some(0.001))],
         ..Trial::default()
     });

@@ -138,7 +138,7 @@ def test_levels_are_shares_of_the_highest_rate_and_are_reached(
                 assert rate(trial) == pytest.approx(asked, rel=0.2 if level == 100 else 0.02)
 
 
-def test_the_load_curve_is_that_of_the_trials(
+def test_the_load_curve_follows_from_the_trials(
     levels: Object, rounds: dict[str, list[dict[str, Object]]]
 ) -> None:
     for sweep in levels["status"]["sweep"]:

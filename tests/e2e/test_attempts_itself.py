@@ -193,7 +193,7 @@ def test_the_reasons_for_no_net_joules_are_in_the_products_words() -> None:
         assert words in (ROOT / file).read_text(), file
 
 
-BELOW = "net energy of 1.000 J cannot be told from 0: the detection limit is 2.000 J"
+BELOW = "net energy of 1.000 J cannot be distinguished from 0: the detection limit is 2.000 J"
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_canary_without_the_second_question_is_refused(gate: Gate) -> None:
     assert "confirm-promotion" in text
 
 
-def test_the_addresses_are_those_of_the_chart_s_service() -> None:
+def test_the_addresses_belong_to_the_chart_s_service() -> None:
     (canary,) = yaml.safe_load_all((GITOPS / "flagger/canary.yaml").read_text())
     template = (ROOT / "charts/frugality-operator/templates/gate.yaml").read_text()
     assert "kind: Service\nmetadata:\n  name: frugality-gate\n" in template

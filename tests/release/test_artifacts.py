@@ -122,7 +122,7 @@ def test_install_yaml_and_crds_yaml_have_the_same_definitions() -> None:
     assert found == {it["metadata"]["name"]: it["spec"] for it in crds}
 
 
-def test_the_checksums_are_those_of_all_files() -> None:
+def test_each_file_has_a_checksum() -> None:
     subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "checksums.txt"], cwd=OUT, check=True)
     listed = {line.split()[1] for line in (OUT / "checksums.txt").read_text().splitlines()}
     assert listed == {file.name for file in OUT.iterdir()} - {"checksums.txt"}

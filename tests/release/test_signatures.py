@@ -166,7 +166,7 @@ def verify_blob(cosign: Run, public: Path, file: Path) -> subprocess.CompletedPr
     return cosign("verify-blob", "--key", public, "--insecure-ignore-tlog", "--bundle", bundle, file)
 
 
-def test_the_signed_checksums_are_those_of_all_other_files(
+def test_each_other_file_has_a_signed_checksum(
     prefix: str, key: Key, cosign: Run, tmp_path: Path
 ) -> None:
     done = verify_blob(cosign, key.public, OUT / "checksums.txt")

@@ -93,7 +93,7 @@ def test_a_wrong_number_is_noticed() -> None:
 
 
 @kinds
-def test_the_numbers_are_those_of_the_status(kind: str, opened: Open) -> None:
+def test_the_numbers_equal_the_status(kind: str, opened: Open) -> None:
     report = opened(kind)
     status = benchmark_in(report.source)["status"]
     results = status["results"]
@@ -126,7 +126,7 @@ def test_the_numbers_are_those_of_the_status(kind: str, opened: Open) -> None:
 
 
 @kinds
-def test_the_percentiles_are_those_of_the_status(kind: str, opened: Open) -> None:
+def test_the_percentiles_equal_the_status(kind: str, opened: Open) -> None:
     report = opened(kind)
     results = [it for it in benchmark_in(report.source)["status"]["results"] if it.get("latency")]
     for place in range(max((len(it["latency"]) for it in results), default=0)):

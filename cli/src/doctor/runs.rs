@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_without_the_right_to_create_benchmarks_is_told_what_it_lacks() {
+    fn doctor_names_the_rights_that_an_account_lacks() {
         let found = rights("shop", false, &Ok(true));
         assert_eq!(
             found.message,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use frugality_measure::{
-    batch::BatchResult,
+    batch::ExecutionsResult,
     course::Course,
     energy::{EnergyFigures, Window},
     figures::{LoadSpan, RequestFigures},
@@ -56,7 +56,7 @@ struct Records {
     energy: EnergyFigures,
     fortio: FortioResult,
     k6: K6Result,
-    batch: BatchResult,
+    batch: ExecutionsResult,
     course: Course,
     warm_up: LoadSpan,
     tail: LoadSpan,

@@ -94,10 +94,10 @@ async fn serve(port: u16, argv: Vec<String>) -> std::io::Result<()> {
         Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?,
     };
     // The kernel ignores SIGTERM to the first process of a container unless the process handles it.
-    let mut told = signal(SignalKind::terminate())?;
+    let mut reported = signal(SignalKind::terminate())?;
     tokio::select! {
         ended = axum::serve(listener, router) => ended,
-        _ = told.recv() => Ok(()),
+        _ = reported.recv() => Ok(()),
     }
 }
 

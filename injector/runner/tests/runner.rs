@@ -181,10 +181,10 @@ fn an_execution_whose_connection_is_closed_is_killed_with_its_processes() {
     connection
         .write_all(b"POST /executions HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
         .unwrap();
-    let told = || fs::read_to_string(&ids).unwrap_or_default();
-    until("the execution begins", || told().ends_with('\n'));
+    let reported = || fs::read_to_string(&ids).unwrap_or_default();
+    until("the execution begins", || reported().ends_with('\n'));
     drop(connection);
-    for id in told().split_whitespace() {
+    for id in reported().split_whitespace() {
         until("the end of the execution", || !runs(id));
     }
 }

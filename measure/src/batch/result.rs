@@ -22,7 +22,7 @@ const FAILURES_KEPT: usize = 3;
     schemars(rename = "BatchFigures")
 )]
 #[serde(rename_all = "camelCase")]
-pub struct BatchResult {
+pub struct ExecutionsResult {
     /// Start of the first execution, in Unix seconds by the clock of the injector's node.
     pub start_unix_seconds: f64,
     /// Time from that start to the end of the last execution, in seconds.
@@ -52,7 +52,7 @@ pub enum BatchError {
     },
 }
 
-impl BatchResult {
+impl ExecutionsResult {
     /// A result without any execution.
     #[must_use]
     pub fn starting(start_unix_seconds: f64) -> Self {

@@ -177,7 +177,7 @@ impl Net {
             ))
         } else if joules <= 0.0 || joules < detection_limit_joules {
             Some(format!(
-                "net energy of {joules:.3} J cannot be told from 0: the detection limit is \
+                "net energy of {joules:.3} J cannot be distinguished from 0: the detection limit is \
                  {detection_limit_joules:.3} J, with {:.3} W idle before and {:.3} W after",
                 gross.idle_before_watts, gross.idle_after_watts
             ))

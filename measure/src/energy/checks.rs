@@ -33,7 +33,7 @@ const CHECKS: [Check; 21] = [
     pods_all_the_time,
     window_long_enough,
     counter_fine_enough,
-    load_end::load_seen_where_told,
+    load_end::load_ends_when_reported,
     surroundings::voltage_held,
     surroundings::cool_before_load,
     taken::cpu_not_taken,
@@ -388,14 +388,14 @@ impl Leaps {
 /// No counter rises faster than the node can draw power. The check includes active and idle energy: a lost
 /// joule that Kepler mistakes for a wrapped counter shows only there.
 fn energy_within_node(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
-    let told = evidence.attempt.limits.max_node_watts;
+    let reported = evidence.attempt.limits.max_node_watts;
     let leaps = Leaps::of(&evidence.series);
     evidence
         .series
         .steps()
         .enumerate()
         .try_for_each(|(index, (a, b))| {
-            let known = told.into_iter().chain(b.max_watts).reduce(f64::min);
+            let known = reported.into_iter().chain(b.max_watts).reduce(f64::min);
             let max_watts = known.unwrap_or_else(|| leaps.most_watts_at(index));
             let seconds = b.at_unix_seconds() - a.at_unix_seconds();
             let slack = slack_seconds(a, b);
@@ -526,8 +526,8 @@ fn counter_fine_enough(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
         let is_coarse = still > STILL_SHARE * rises.len() as f64;
         moving.into_iter().reduce(f64::min).filter(|_| is_coarse)
     };
-    let told = series.max_of(|reading| reading.resolution_joules);
-    let Some(resolution_joules) = told.or_else(seen) else {
+    let reported = series.max_of(|reading| reading.resolution_joules);
+    let Some(resolution_joules) = reported.or_else(seen) else {
         return Ok(());
     };
     let gross = Gross::of(evidence)?;

@@ -522,7 +522,7 @@ fn net_is_withheld_below_its_detection_limit() {
     );
     assert_eq!(
         below.net_withheld.unwrap(),
-        "net energy of 842.600 J cannot be told from 0: the detection limit is 846.846 J, \
+        "net energy of 842.600 J cannot be distinguished from 0: the detection limit is 846.846 J, \
          with 3.000 W idle before and 5.340 W after"
     );
     assert_near(below.node_joules, 1760.0);

@@ -137,8 +137,8 @@ pub fn parse(text: &str, settings: &CycleSettings) -> Result<K6Output, K6Error> 
         asked_seconds: settings.duration_seconds,
         agents: settings.agents,
         rate: settings.rate,
-        cycles: raw.cycles.told(),
-        failed_cycles: raw.failed_cycles.told(),
+        cycles: raw.cycles.reported(),
+        failed_cycles: raw.failed_cycles.reported(),
         dropped_cycles: raw.dropped_cycles,
         requests: raw.requests,
         checks: raw.checks,
@@ -188,7 +188,7 @@ struct RawHistogram {
 }
 
 impl RawHistogram {
-    fn told(self) -> Histogram {
+    fn reported(self) -> Histogram {
         Histogram {
             count: self.count,
             min_seconds: self.min_seconds,

@@ -144,13 +144,13 @@ mod tests {
 
     #[test]
     fn an_error_names_the_device_that_is_no_mailbox() {
-        let told = |device| {
+        let reported = |device| {
             ask(Path::new(device), "pmic_read_adc")
                 .unwrap_err()
                 .to_string()
         };
-        assert!(told("/dev/null").starts_with("/dev/null takes no messages: "));
-        assert!(told("/dev/no-such").starts_with("cannot open /dev/no-such: "));
+        assert!(reported("/dev/null").starts_with("/dev/null takes no messages: "));
+        assert!(reported("/dev/no-such").starts_with("cannot open /dev/no-such: "));
         let long = "x".repeat(4096);
         assert!(matches!(
             ask(Path::new("/dev/null"), &long),

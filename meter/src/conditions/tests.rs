@@ -22,9 +22,12 @@ fn node() -> Node {
     Node(TempDir::new().unwrap())
 }
 
-fn assert_near(told: Option<f64>, expected: f64) {
-    let told = told.unwrap();
-    assert!((told - expected).abs() < 1e-9, "{told} is not {expected}");
+fn assert_near(reported: Option<f64>, expected: f64) {
+    let reported = reported.unwrap();
+    assert!(
+        (reported - expected).abs() < 1e-9,
+        "{reported} is not {expected}"
+    );
 }
 
 #[test]
@@ -55,9 +58,9 @@ fn the_firmware_s_bits_are_counted_while_they_are_set_or_were_between_two_looks(
         [0.0, 2.0, 1.0, 1.0],
         [0.0, 2.0, 1.0, 1.0],
     ];
-    for (told, expected) in all.iter().zip(&expected) {
-        for (told, expected) in told.iter().zip(expected) {
-            assert!((told - expected).abs() < 1e-9, "{all:?}");
+    for (reported, expected) in all.iter().zip(&expected) {
+        for (reported, expected) in reported.iter().zip(expected) {
+            assert!((reported - expected).abs() < 1e-9, "{all:?}");
         }
     }
 }

@@ -318,7 +318,7 @@ impl Subscriber {
                                 | ConnectReturnCode::NotAuthorized
                         )
                     );
-                    (told(&error), is_refused.then_some(password))
+                    (reported(&error), is_refused.then_some(password))
                 }
                 Err(error) => (error.to_string(), None),
             };
@@ -384,7 +384,7 @@ impl Subscriber {
 }
 
 /// The broker's reason, for people.
-fn told(error: &ConnectionError) -> String {
+fn reported(error: &ConnectionError) -> String {
     match error {
         ConnectionError::ConnectionRefused(
             ConnectReturnCode::BadUserNamePassword | ConnectReturnCode::NotAuthorized,

@@ -51,13 +51,13 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    /// For an instrument that is polled `asked_every`. `told` is the refresh interval that the user or the
+    /// For an instrument that is polled `asked_every`. `reported` is the refresh interval that the user or the
     /// maker states, if any.
-    pub(crate) fn new(asked_every: Duration, told: Option<Duration>) -> Self {
+    pub(crate) fn new(asked_every: Duration, reported: Option<Duration>) -> Self {
         Self {
             asked_every,
-            is_told: told.is_some(),
-            interval: told.unwrap_or(asked_every).max(asked_every),
+            is_told: reported.is_some(),
+            interval: reported.unwrap_or(asked_every).max(asked_every),
             irregular: None,
             value: None,
             since: Duration::ZERO,

@@ -187,7 +187,7 @@ fn simulate(
                     errors.push(error.to_string());
                 }
             }
-            Some(Err(error)) => errors.push(told(&error)),
+            Some(Err(error)) => errors.push(reported(&error)),
             None => {}
         }
         while let Some(it) = supply.settle(now) {
@@ -213,7 +213,7 @@ fn simulate(
     }
 }
 
-fn told(error: &InstrumentError) -> String {
+fn reported(error: &InstrumentError) -> String {
     error.to_string()
 }
 

@@ -95,10 +95,10 @@ pub(super) async fn refresh(instrument: &mut Polled, cpus: u32) -> String {
             break;
         }
     }
-    told(&refresh, began.elapsed())
+    reported(&refresh, began.elapsed())
 }
 
-fn told(refresh: &Refresh, elapsed: Duration) -> String {
+fn reported(refresh: &Refresh, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     match (refresh.regular_run(), refresh.runs()) {
         (Some(run), runs) => format!(
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     /// The report about a device that shows another power after each of these times, in halves of a second.
-    fn told_of(runs: &[u32]) -> String {
+    fn reported_of(runs: &[u32]) -> String {
         let mut refresh = Refresh::new(ASKED_EVERY, None);
         let mut at = 0;
         for (index, run) in runs.iter().enumerate() {
@@ -128,19 +128,19 @@ mod tests {
                 at += 1;
             }
         }
-        told(&refresh, ASKED_EVERY * at)
+        reported(&refresh, ASKED_EVERY * at)
     }
 
     #[test]
     fn the_refresh_interval_is_reported_as_far_as_it_was_seen() {
-        let every = told_of(&[3, 6, 6, 6, 6, 6, 6, 6]);
+        let every = reported_of(&[3, 6, 6, 6, 6, 6, 6, 6]);
         assert_eq!(every, "every 3.0 s (6 times in 22 s of load steps)");
-        let steady = told_of(&[60]);
+        let steady = reported_of(&[60]);
         assert_eq!(
             steady,
             "not seen: the power did not follow the load within 30 s"
         );
-        let irregular = told_of(&[3, 6, 40, 19, 75]);
+        let irregular = reported_of(&[3, 6, 40, 19, 75]);
         assert!(
             irregular.starts_with("not regular: the power changed 3 times"),
             "{irregular}"

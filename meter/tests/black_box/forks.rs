@@ -124,11 +124,14 @@ fn a_pod_that_forks_many_short_processes_is_given_what_they_used() {
     let of = |name: &str, uid: &str| page.value(name, &[("pod_id", uid)]);
     for (uid, used) in [FORKING, STEADY].into_iter().zip(used) {
         assert!(used > 0.05, "{uid} used {used} s");
-        let told = of("frugality_pod_cpu_seconds_total", uid);
+        let reported = of("frugality_pod_cpu_seconds_total", uid);
         let joules = of("kepler_pod_cpu_joules_total", uid);
         // The shell's own report lacks its last moment too.
         let as_used = 0.85 * used..1.15 * used + GRAIN_SECONDS;
-        assert!(as_used.contains(&told), "{uid}: {told} s of {used} s");
+        assert!(
+            as_used.contains(&reported),
+            "{uid}: {reported} s of {used} s"
+        );
         assert!(as_used.contains(&joules), "{uid}: {joules} J for {used} s");
     }
     let active = page.value("kepler_node_cpu_active_joules_total", &[]);

@@ -242,8 +242,8 @@ fn a_plug_that_measures_every_two_minutes_is_not_bridged_to_kepler() {
         .output()
         .unwrap();
     assert!(!output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("measures every 120 s"), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(reported.contains("measures every 120 s"), "{reported}");
 }
 
 #[test]
@@ -313,8 +313,8 @@ fn a_plug_that_is_polled_too_seldom_is_not_bridged_to_kepler() {
         .output()
         .unwrap();
     assert!(!output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("intervalSeconds: 1"), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(reported.contains("intervalSeconds: 1"), "{reported}");
     Meter::start(&node, &[&power(1), &bridge]);
 }
 
@@ -381,6 +381,9 @@ fn a_plug_that_measures_every_two_minutes_calibrates_no_model() {
         .output()
         .unwrap();
     assert!(!output.status.success());
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("this source measures every 120 s"), "{told}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        reported.contains("this source measures every 120 s"),
+        "{reported}"
+    );
 }

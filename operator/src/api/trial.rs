@@ -275,7 +275,7 @@ pub struct FrugalityTrialStatus {
     /// Result of the executions of the measured window, if the benchmark has a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "open_object")]
-    pub batch: Option<batch::BatchResult>,
+    pub batch: Option<batch::ExecutionsResult>,
     /// Latencies over the measured window. Present if the window was known to have at least ten minutes or a
     /// million requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! The load generator's result in an entry of the ledger, and everything that depends on which generator it was.
 
 use frugality_measure::{
-    batch::BatchResult, fortio::FortioResult, k6::K6Result, latency::Histogram,
+    batch::ExecutionsResult, fortio::FortioResult, k6::K6Result, latency::Histogram,
 };
 
 /// The load generator's result of the measured window.
@@ -12,7 +12,7 @@ pub enum TrialLoad<'a> {
     /// A script, run repeatedly.
     K6(&'a K6Result),
     /// A program that runs to completion, executed repeatedly.
-    Batch(&'a BatchResult),
+    Batch(&'a ExecutionsResult),
 }
 
 impl<'a> TrialLoad<'a> {

@@ -143,7 +143,7 @@ impl Applier {
                     )
                     .await?;
                 }
-                Action::Status(status) => self.tell(benchmark, *status).await?,
+                Action::Status(status) => self.write_status(benchmark, *status).await?,
                 Action::Create(child) => refused = self.create(benchmark, child).await?,
                 Action::Delete(deletion) => self.delete(&namespace, deletion).await?,
                 Action::Publish(note) => self.publish(benchmark, attempt.as_deref(), &note).await,
@@ -239,19 +239,19 @@ impl Applier {
 
     /// Replaces the status that the plan was made from. If the status has changed since, the next pass writes the
     /// current one.
-    async fn tell(
+    async fn write_status(
         &self,
         benchmark: &FrugalityBenchmark,
         status: FrugalityBenchmarkStatus,
     ) -> Result<(), ApplyError> {
         let namespace = benchmark.namespace().unwrap_or_default();
         let api = Api::<FrugalityBenchmark>::namespaced(self.client.clone(), &namespace);
-        let told = FrugalityBenchmark {
+        let reported = FrugalityBenchmark {
             status: Some(status),
             ..benchmark.clone()
         };
         let result = api
-            .replace_status(&benchmark.name_any(), &post(), &told)
+            .replace_status(&benchmark.name_any(), &post(), &reported)
             .await;
         overtaken_is_fine(result)
             .map(|_| ())

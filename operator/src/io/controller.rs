@@ -253,7 +253,7 @@ impl Passes {
             Ok(benchmark) => benchmark,
             Err(invalid) => {
                 error!(name = known.name_any(), error = %invalid.error, "stored benchmark can't be read");
-                unreadable::tell(&context.client, invalid)
+                unreadable::report(&context.client, invalid)
                     .await
                     .map_err(PassError::Unreadable)?;
                 return Ok(None);

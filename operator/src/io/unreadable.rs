@@ -65,7 +65,7 @@ pub fn status(
 }
 
 /// Writes the status, unless it is already there.
-pub(crate) async fn tell(client: &Client, invalid: &InvalidObject) -> Result<(), kube::Error> {
+pub(crate) async fn report(client: &Client, invalid: &InvalidObject) -> Result<(), kube::Error> {
     let namespace = invalid.metadata.namespace.clone().unwrap_or_default();
     let name = invalid.metadata.name.clone().unwrap_or_default();
     let resource = ApiResource::erase::<FrugalityBenchmark>(&());
@@ -73,9 +73,9 @@ pub(crate) async fn tell(client: &Client, invalid: &InvalidObject) -> Result<(),
     let Some(mut stored) = api.get_opt(&name).await? else {
         return Ok(());
     };
-    let told = stored.data.get("status").cloned().unwrap_or_default();
+    let reported = stored.data.get("status").cloned().unwrap_or_default();
     // An unreadable status is replaced.
-    let earlier: FrugalityBenchmarkStatus = serde_json::from_value(told).unwrap_or_default();
+    let earlier: FrugalityBenchmarkStatus = serde_json::from_value(reported).unwrap_or_default();
     let generation = stored.metadata.generation;
     let new = status(&invalid.error, generation, Timestamp::now(), &earlier);
     if new == earlier {

@@ -95,13 +95,13 @@ fn an_uncertainty_shows_one_digit_or_two_if_the_first_is_1() {
         (200.0, 0.0, "200"),
         (0.0, 0.000_3, "0±0.0003"),
     ] {
-        let told = figure(&Figure {
+        let reported = figure(&Figure {
             value,
             lower: value - half,
             upper: value + half,
             expanded: None,
         });
-        assert_eq!(told, text);
+        assert_eq!(reported, text);
     }
 }
 
@@ -158,7 +158,7 @@ fn joules_have_the_unit_that_people_use() {
 
 #[test]
 fn the_ends_of_an_interval_differ_from_its_middle() {
-    let told = |value, lower, upper| {
+    let reported = |value, lower, upper| {
         ratio(&Figure {
             value,
             lower,
@@ -166,12 +166,15 @@ fn the_ends_of_an_interval_differ_from_its_middle() {
             expanded: None,
         })
     };
-    assert_eq!(told(0.342, 0.334, 0.351), "0.342 [0.334–0.351]");
-    assert_eq!(told(0.9998, 0.9996, 0.999_95), "0.99980 [0.99960–0.99995]");
-    assert_eq!(told(0.01, 0.009_81, 0.010_2), "0.0100 [0.00981–0.0102]");
+    assert_eq!(reported(0.342, 0.334, 0.351), "0.342 [0.334–0.351]");
+    assert_eq!(
+        reported(0.9998, 0.9996, 0.999_95),
+        "0.99980 [0.99960–0.99995]"
+    );
+    assert_eq!(reported(0.01, 0.009_81, 0.010_2), "0.0100 [0.00981–0.0102]");
     // An end that is not 1 is not rounded to 1. A value within the interval may be.
-    assert_eq!(told(0.95, 0.9, 0.9996), "0.9500 [0.9000–0.9996]");
-    assert_eq!(told(0.9996, 0.95, 1.05), "1.00 [0.950–1.05]");
+    assert_eq!(reported(0.95, 0.9, 0.9996), "0.9500 [0.9000–0.9996]");
+    assert_eq!(reported(0.9996, 0.95, 1.05), "1.00 [0.950–1.05]");
 }
 
 #[test]
@@ -287,15 +290,15 @@ proptest! {
         let [lower, value, upper] =
             [lower, f64::midpoint(lower, upper), upper].map(|it| significant(it, 10));
         let span = Span { values: (value, value), bounds: (lower, upper) };
-        let told = span.beside(&[edge]);
-        let (middle, ends) = told.strip_suffix(']').unwrap().split_once(" [").unwrap();
+        let reported = span.beside(&[edge]);
+        let (middle, ends) = reported.strip_suffix(']').unwrap().split_once(" [").unwrap();
         for ends in [ends, &span.interval_beside(&[edge])] {
             let (from, to) = ends.split_once('–').unwrap();
-            prop_assert_eq!(side(from, edge), lower.total_cmp(&edge), "{}", told);
-            prop_assert_eq!(side(to, edge), upper.total_cmp(&edge), "{}", told);
+            prop_assert_eq!(side(from, edge), lower.total_cmp(&edge), "{}", reported);
+            prop_assert_eq!(side(to, edge), upper.total_cmp(&edge), "{}", reported);
         }
         if lower > edge || upper < edge {
-            prop_assert_eq!(side(middle, edge), value.total_cmp(&edge), "{}", told);
+            prop_assert_eq!(side(middle, edge), value.total_cmp(&edge), "{}", reported);
         }
         let alone = span.values_beside(&[edge]);
         prop_assert_eq!(side(&alone, edge), value.total_cmp(&edge), "{}", alone);
@@ -307,11 +310,11 @@ proptest! {
     ) {
         let [lower, upper] = [lower.min(upper), lower.max(upper)];
         let of = Figure { value: f64::midpoint(lower, upper), lower, upper, expanded: None };
-        for told in [ratio(&of), brief_ratio(&of)] {
-            let (_, ends) = told.strip_suffix(']').unwrap().split_once(" [").unwrap();
+        for reported in [ratio(&of), brief_ratio(&of)] {
+            let (_, ends) = reported.strip_suffix(']').unwrap().split_once(" [").unwrap();
             let (from, to) = ends.split_once('–').unwrap();
-            prop_assert_eq!(side(from, 1.0), lower.total_cmp(&1.0), "{}", told);
-            prop_assert_eq!(side(to, 1.0), upper.total_cmp(&1.0), "{}", told);
+            prop_assert_eq!(side(from, 1.0), lower.total_cmp(&1.0), "{}", reported);
+            prop_assert_eq!(side(to, 1.0), upper.total_cmp(&1.0), "{}", reported);
         }
     }
 

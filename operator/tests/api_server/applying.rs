@@ -247,11 +247,11 @@ async fn a_void_attempt_has_no_figures_in_the_cluster() {
 }
 
 #[tokio::test]
-async fn an_end_without_room_for_its_entry_is_still_told() {
+async fn an_end_without_room_for_its_entry_is_in_the_status() {
     let (stage, benchmark) = Stage::with_benchmark().await;
     stage.none_of("frugalitytrials.frugality.dev").await;
     let status = FrugalityBenchmarkStatus {
-        phase: Some("told".into()),
+        phase: Some("reported".into()),
         ..plan_of(&benchmark).status
     };
     let plan = Plan {
@@ -264,8 +264,8 @@ async fn an_end_without_room_for_its_entry_is_still_told() {
     };
     let refusal = refusal(stage.apply(&benchmark, plan).await.unwrap());
     assert!(refusal.is_entry && refusal.may_pass(), "{refusal:?}");
-    let told: FrugalityBenchmark = stage.api().get("b").await.unwrap();
-    assert_eq!(told.status.unwrap().phase.as_deref(), Some("told"));
+    let reported: FrugalityBenchmark = stage.api().get("b").await.unwrap();
+    assert_eq!(reported.status.unwrap().phase.as_deref(), Some("reported"));
 }
 
 #[tokio::test]
@@ -396,7 +396,7 @@ async fn a_foreign_object_with_the_name_is_a_conflict_of_names() {
 #[tokio::test]
 async fn a_refused_object_ends_the_creating_and_says_why() {
     let stage = Stage::new().await;
-    let benchmark = stage.told_benchmark("b").await;
+    let benchmark = stage.reported_benchmark("b").await;
     let quota = "deployments.apps \"x\" is forbidden: exceeded quota: small, requested: count/deployments.apps=1, used: count/deployments.apps=0, limited: count/deployments.apps=0";
     for (code, message, reason) in [
         (400, "bad", Reason::ChildRefused),
@@ -473,7 +473,7 @@ async fn the_rest_of_a_plan_that_has_become_old_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_deletion_is_in_the_foreground_and_what_is_gone_is_no_error() {
+async fn a_deletion_is_in_the_foreground_and_a_missing_object_is_no_error() {
     let (stage, benchmark) = Stage::with_benchmark().await;
     let plan = creating(&benchmark, servers(&stage, &benchmark));
     stage.apply(&benchmark, plan).await.unwrap();
@@ -675,7 +675,7 @@ async fn an_entry_is_forgotten_only_if_it_is_the_one_that_was_seen() {
 #[tokio::test]
 async fn a_benchmark_expires_only_in_the_version_that_was_seen() {
     let stage = Stage::new().await;
-    let seen = stage.told_benchmark("b").await;
+    let seen = stage.reported_benchmark("b").await;
     let expiring = |benchmark: &FrugalityBenchmark| Plan {
         expire: true,
         ..plan_of(benchmark)
@@ -703,7 +703,7 @@ async fn a_benchmark_expires_only_in_the_version_that_was_seen() {
         json!(edited.resource_version())
     );
     // A benchmark of the same name that is younger is another one.
-    stage.told_benchmark("b").await;
+    stage.reported_benchmark("b").await;
     assert_eq!(
         stage.apply(&edited, expiring(&edited)).await.unwrap(),
         Applied::Done

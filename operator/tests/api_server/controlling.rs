@@ -41,7 +41,7 @@ use super::{
     proxy::{Fault, Proxy},
     rights::may,
     server::User,
-    stage::{Stage, until},
+    stage::{Stage, next_second, until},
 };
 
 /// An operator's process; it is killed when it is dropped.
@@ -174,8 +174,8 @@ async fn a_change_of_a_pod_starts_a_pass() {
     let _kubelet = Kubelet::start(&stage);
     let _operator = Operator::start(&stage);
     until("the idle baseline", || async {
-        let told = stage.stored("b").await;
-        let message = told.status.and_then(|it| it.columns?.message);
+        let reported = stage.stored("b").await;
+        let message = reported.status.and_then(|it| it.columns?.message);
         message.is_some_and(|it| it.ends_with("measuring the idle baseline"))
     })
     .await;
@@ -500,11 +500,11 @@ async fn a_conflict_of_names_ends_a_run_and_a_rerun_keeps_its_verdict() {
         stage.all::<Lease>().await.is_empty()
     })
     .await;
-    let told = stage.all::<Event>().await.iter().any(|it| {
+    let reported = stage.all::<Event>().await.iter().any(|it| {
         it.type_.as_deref() == Some("Warning")
             && it.reason.as_deref() == Some(Reason::NameConflict.as_str())
     });
-    assert!(told);
+    assert!(reported);
 
     let again = stage.edit("b", json!({ "rerun": 2 })).await;
     let next = first(&again);
@@ -633,12 +633,12 @@ async fn a_benchmark_of_a_later_version_is_reported_on_itself_and_disturbs_no_ot
         status().await["verdict"] == json!("Invalid")
     })
     .await;
-    let told = status().await;
+    let reported = status().await;
     assert_eq!(
-        told["columns"]["reason"],
+        reported["columns"]["reason"],
         json!(Reason::InvalidSpec.as_str())
     );
-    let complete = told["conditions"]
+    let complete = reported["conditions"]
         .as_array()
         .unwrap()
         .iter()
@@ -658,7 +658,7 @@ async fn a_younger_benchmark_waits_and_has_its_turn_when_the_older_one_is_delete
     let stage = Stage::new().await;
     let _kubelet = Kubelet::start(&stage);
     let older = stage.benchmark("older", &[]).await;
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    next_second().await;
     let younger = stage.benchmark("younger", &[]).await;
     let _operator = Operator::start(&stage);
     let waiting = stage.reason("younger", Reason::Queued).await;
@@ -698,7 +698,7 @@ async fn a_waiting_benchmark_is_left_alone_until_its_node_is_free() {
     let stage = Stage::new().await;
     let _kubelet = Kubelet::start(&stage);
     stage.benchmark("older", &[]).await;
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+    next_second().await;
     let younger = stage.benchmark("younger", &[]).await;
     let _operator = Operator::start(&stage);
     stage.reason("younger", Reason::Queued).await;

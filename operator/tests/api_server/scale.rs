@@ -277,7 +277,7 @@ async fn cost_of_a_thousand_benchmarks() {
         "after the first was suspended, the next began its first attempt within {:.1} s",
         began.elapsed().as_secs_f64()
     );
-    let label = format!("{}: 1 begun, the others told about it", number() + 1);
+    let label = format!("{}: 1 begun, the others called", number() + 1);
     program.print_cost(&stage, &label).await;
 
     suspend_queued(&stage, others).await;

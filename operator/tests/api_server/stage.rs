@@ -50,6 +50,11 @@ use super::{
 /// How long a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Waits until the next whole second: Kubernetes' creation times have whole seconds.
+pub(crate) async fn next_second() {
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+}
+
 /// Waits until a condition holds.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_met: impl Fn() -> F) {
     let began = Instant::now();
@@ -238,7 +243,7 @@ impl Stage {
     }
 
     /// A benchmark with the status that the operator has written. The same status is not written again.
-    pub(crate) async fn told_benchmark(&self, name: &str) -> FrugalityBenchmark {
+    pub(crate) async fn reported_benchmark(&self, name: &str) -> FrugalityBenchmark {
         self.benchmark(name, &[]).await;
         let api = self.api::<FrugalityBenchmark>();
         patch_status(

@@ -93,12 +93,12 @@ fn every_allowed_parameter_is_explained_and_in_lower_case() {
         .take(64)
         .map(|name| (*name, "100"));
     let all: BTreeMap<&str, &str> = all.collect();
-    let told = refusals(
+    let reported = refusals(
         &self::schema::<FrugalityBenchmark>(),
         &benchmark(&database("parameters", json!(all))),
         None,
     );
-    assert_eq!(told, Vec::<String>::new());
+    assert_eq!(reported, Vec::<String>::new());
 }
 
 #[test]

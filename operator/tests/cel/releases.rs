@@ -169,7 +169,10 @@ fn a_baseline_has_digests_and_no_node_of_its_own() {
             "a baseline is measured on the node of the benchmark",
         ),
     ] {
-        let told = refused(&[(path, value)]);
-        assert!(told.len() == 1 && told[0].starts_with(message), "{told:?}");
+        let reported = refused(&[(path, value)]);
+        assert!(
+            reported.len() == 1 && reported[0].starts_with(message),
+            "{reported:?}"
+        );
     }
 }

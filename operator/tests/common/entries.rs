@@ -328,7 +328,7 @@ fn energy(trial: &Trial) -> EnergyFigures {
         net_withheld: trial
             .net
             .is_none()
-            .then(|| "net energy of 0.1 J cannot be told from 0".to_owned()),
+            .then(|| "net energy of 0.1 J cannot be distinguished from 0".to_owned()),
         net_drift_joules: trial.drift_joules,
         candidate_idle_cpus: trial.idle_cpus,
         attributed: trial.attributed_candidate.map(|candidate| Attributed {

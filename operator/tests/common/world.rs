@@ -466,7 +466,7 @@ impl World {
                 is_newest
             }
             Action::Status(status) => {
-                self.tell(slot, seen, status);
+                self.write_status(slot, seen, status);
                 true
             }
             Action::Create(child) => {
@@ -598,7 +598,12 @@ impl World {
         self.versions.to_string()
     }
 
-    fn tell(&mut self, slot: usize, seen: &FrugalityBenchmark, status: &FrugalityBenchmarkStatus) {
+    fn write_status(
+        &mut self,
+        slot: usize,
+        seen: &FrugalityBenchmark,
+        status: &FrugalityBenchmarkStatus,
+    ) {
         let benchmark = &self.slots[slot].benchmark;
         if benchmark.metadata.resource_version != seen.metadata.resource_version {
             return;
@@ -608,9 +613,9 @@ impl World {
         let benchmark = &mut self.slots[slot].benchmark;
         benchmark.metadata.resource_version = Some(version);
         benchmark.status = Some(status.clone());
-        let told = (benchmark.name_any(), status.conditions[0].reason.clone());
-        if self.reasons.last() != Some(&told) {
-            self.reasons.push(told);
+        let reported = (benchmark.name_any(), status.conditions[0].reason.clone());
+        if self.reasons.last() != Some(&reported) {
+            self.reasons.push(reported);
         }
     }
 

@@ -178,7 +178,7 @@ fn normal_share_below(value: f64) -> f64 {
 
 /// The result of one run.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct RunResult {
     /// Index of the winner, if there is one.
     winner: Option<usize>,
     /// Whether the ratio's interval contains the true ratio.
@@ -263,7 +263,7 @@ impl Contest {
         earlier: &[FrugalityTrial],
         seed: u64,
         random: &mut Random,
-    ) -> Result<(Told, Vec<FrugalityTrial>), Error> {
+    ) -> Result<(RunResult, Vec<FrugalityTrial>), Error> {
         let ratio = conditions.ratio;
         let gain = 1.0 + conditions.meter * random.normal();
         let mut deviations = Deviations::new(conditions.noise, random);
@@ -303,7 +303,7 @@ impl Contest {
         let is_void = |entry: &&FrugalityTrial| {
             entry.status.as_ref().and_then(|status| status.outcome) == Some(Outcome::Void)
         };
-        let told = Told {
+        let reported = RunResult {
             winner: figures
                 .winner
                 .as_deref()
@@ -318,7 +318,7 @@ impl Contest {
                 .iter()
                 .any(|note| note.starts_with("Void attempts: ")),
         };
-        Ok((told, ended.entries))
+        Ok((reported, ended.entries))
     }
 
     fn runs(
@@ -327,7 +327,7 @@ impl Contest {
         ratio: f64,
         runs: u64,
         seed: u64,
-    ) -> Result<Vec<Told>, Error> {
+    ) -> Result<Vec<RunResult>, Error> {
         let section = 100 + 10 * noise.0 + ratio_number(ratio);
         self.under(Conditions::usual(noise.1, ratio), section, runs, seed)
     }
@@ -338,7 +338,7 @@ impl Contest {
         section: u64,
         runs: u64,
         seed: u64,
-    ) -> Result<Vec<Told>, Error> {
+    ) -> Result<Vec<RunResult>, Error> {
         parallel::map(runs, |index| {
             let mut random = Random::new(seed, section, index);
             let order = random.bits();
@@ -376,13 +376,19 @@ pub fn measure_looks(seed: u64, runs: u64) -> Result<Looks, Error> {
     let contest = Contest::with_looks()?;
     let noise = (LOOKS_NOISE, Noise::Independent);
     let of = |ratio: f64, runs: u64, winner: Option<usize>| {
-        let told = contest.runs(noise, ratio, runs, seed)?;
-        let is_right = |told: &Told| match winner {
-            None => told.winner.is_some(),
-            right => told.winner == right,
+        let reported = contest.runs(noise, ratio, runs, seed)?;
+        let is_right = |reported: &RunResult| match winner {
+            None => reported.winner.is_some(),
+            right => reported.winner == right,
         };
-        let blocks = told.iter().map(|told| f64::from(told.blocks)).sum::<f64>();
-        Ok::<_, Error>((share(told.iter(), is_right), blocks / told.len() as f64))
+        let blocks = reported
+            .iter()
+            .map(|reported| f64::from(reported.blocks))
+            .sum::<f64>();
+        Ok::<_, Error>((
+            share(reported.iter(), is_right),
+            blocks / reported.len() as f64,
+        ))
     };
     let [equal, more, less] = RATIOS;
     Ok(Looks {
@@ -413,7 +419,7 @@ impl Looks {
     /// The section as text for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut table = Table::new(["true ratio", "runs", "told a winner", "mean blocks"]);
+        let mut table = Table::new(["true ratio", "runs", "named a winner", "mean blocks"]);
         for (ratio, (winners, blocks)) in RATIOS.iter().zip(self.by_ratio) {
             let runs = if ratio.total_cmp(&1.0).is_eq() {
                 self.runs
@@ -477,19 +483,22 @@ pub fn measure(contest: &Contest, seed: u64, runs: u64) -> Result<Summary, Error
             name,
             is_correlated: matches!(noise, Noise::Remembered(_)),
             runs,
-            false_winners: share(equal.iter(), |told| told.winner.is_some()),
-            power_more: share(more.iter(), |told| told.winner == Some(1)),
-            power_less: share(less.iter(), |told| told.winner == Some(0)),
-            ratio_coverage: share(all(), |told| told.ratio_held),
-            candidate_coverage: share(all(), |told| told.candidate_held),
+            false_winners: share(equal.iter(), |reported| reported.winner.is_some()),
+            power_more: share(more.iter(), |reported| reported.winner == Some(1)),
+            power_less: share(less.iter(), |reported| reported.winner == Some(0)),
+            ratio_coverage: share(all(), |reported| reported.ratio_held),
+            candidate_coverage: share(all(), |reported| reported.candidate_held),
         });
     }
     Ok(Summary { rows })
 }
 
-fn share<'a>(told: impl Iterator<Item = &'a Told>, counts: impl Fn(&Told) -> bool) -> f64 {
+fn share<'a>(
+    reported: impl Iterator<Item = &'a RunResult>,
+    counts: impl Fn(&RunResult) -> bool,
+) -> f64 {
     let (mut all, mut counted) = (0_u64, 0_u64);
-    for one in told {
+    for one in reported {
         all += 1;
         counted += u64::from(counts(one));
     }
@@ -642,9 +651,9 @@ pub fn measure_tries(contest: &Contest, seed: u64, runs: u64) -> Result<Again, E
         let mut first = None;
         for number in 0..TRIES {
             let order = random.bits();
-            let (told, all) = contest.run(conditions, &entries, order, &mut random)?;
+            let (reported, all) = contest.run(conditions, &entries, order, &mut random)?;
             entries = all;
-            if told.winner.is_some() && first.is_none() {
+            if reported.winner.is_some() && first.is_none() {
                 first = Some(number);
             }
         }
@@ -722,8 +731,8 @@ pub fn measure_meters(contest: &Contest, seed: u64, runs: u64) -> Result<Meters,
             meter,
             ..Conditions::usual(Noise::Independent, 1.0)
         };
-        let told = contest.under(conditions, METERS_SECTION + number, runs, seed)?;
-        *held = share(told.iter(), |told| told.candidate_held);
+        let reported = contest.under(conditions, METERS_SECTION + number, runs, seed)?;
+        *held = share(reported.iter(), |reported| reported.candidate_held);
     }
     Ok(Meters { runs, held })
 }
@@ -789,17 +798,18 @@ pub fn measure_voids(contest: &Contest, seed: u64, runs: u64) -> Result<Discarde
             voids,
             ..Conditions::usual(Noise::Independent, 1.0)
         };
-        let told = contest.under(conditions, VOIDS_SECTION + number, runs, seed)?;
-        let (void, all) = told.iter().fold((0, 0), |(void, all), told| {
-            (void + told.voids.0, all + told.voids.1)
+        let reported = contest.under(conditions, VOIDS_SECTION + number, runs, seed)?;
+        let (void, all) = reported.iter().fold((0, 0), |(void, all), reported| {
+            (void + reported.voids.0, all + reported.voids.1)
         });
         rows.push(Discard {
             name,
             void_share: void as f64 / all as f64,
-            mean_bias: told.iter().map(|told| told.bias).sum::<f64>() / told.len() as f64,
-            false_winners: share(told.iter(), |told| told.winner.is_some()),
-            candidate_held: share(told.iter(), |told| told.candidate_held),
-            noted: share(told.iter(), |told| told.is_noted),
+            mean_bias: reported.iter().map(|reported| reported.bias).sum::<f64>()
+                / reported.len() as f64,
+            false_winners: share(reported.iter(), |reported| reported.winner.is_some()),
+            candidate_held: share(reported.iter(), |reported| reported.candidate_held),
+            noted: share(reported.iter(), |reported| reported.is_noted),
         });
     }
     Ok(Discarded { runs, rows })

@@ -52,11 +52,11 @@ fn main() -> io::Result<()> {
     };
     let mut out = BufWriter::new(io::stdout().lock());
     for case in &cases {
-        let told = writeln!(out, "{}", run(case)).and_then(|()| out.flush());
-        match told {
+        let reported = writeln!(out, "{}", run(case)).and_then(|()| out.flush());
+        match reported {
             // The oracle with --first stops reading after one finding.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            told => told?,
+            reported => reported?,
         }
     }
     Ok(())
@@ -70,7 +70,7 @@ fn run(case: &Case) -> Value {
     let trials: Vec<Value> = script
         .trials
         .iter()
-        .map(|trial| told(trial, &product::claim(case, trial, &scrapes)))
+        .map(|trial| reported(trial, &product::claim(case, trial, &scrapes)))
         .collect();
     let acts: Vec<Value> = script
         .acts
@@ -90,7 +90,7 @@ fn run(case: &Case) -> Value {
 }
 
 /// The oracle's input for a trial: facts of the script and the servers' log, and the product's claim.
-fn told(trial: &Trial, claim: &Value) -> Value {
+fn reported(trial: &Trial, claim: &Value) -> Value {
     let log = |run: &load::Run| -> Vec<Value> {
         run.requests
             .iter()

@@ -39,7 +39,7 @@ struct Shown<'a> {
 
 /// Checks that the CPU use of the measured pods falls at the reported end of the load. If the meter reports
 /// no CPU time, the node's power is used instead. Without a visible step there is no check.
-pub(super) fn load_seen_where_told(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+pub(super) fn load_ends_when_reported(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let AttemptEvidence { attempt, series } = evidence;
     let Some(tail) = attempt.tail.filter(|tail| {
         tail.relative_load >= LEAST_RELATIVE_LOAD && attempt.restarted_pods.is_empty()

@@ -144,7 +144,11 @@ fn two_baselines_alone_estimate_the_noise_badly() {
     let far = figures(0.3);
     assert!(far.net_detection_limit_joules > 600.0 * 0.15 * 220.0);
     assert_eq!(far.net_joules, None);
-    assert!(far.net_withheld.unwrap().contains("cannot be told from 0"));
+    assert!(
+        far.net_withheld
+            .unwrap()
+            .contains("cannot be distinguished from 0")
+    );
     assert_eq!(figures(0.02).net_joules, None);
     assert!(figures(0.01).net_joules.is_some());
 }

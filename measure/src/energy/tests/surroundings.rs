@@ -405,7 +405,7 @@ fn the_load_must_end_at_the_time_by_the_injectors_clock() {
     assert_counted(&halved(0.6));
     assert_counted(&halved(1.0));
     // A wrong clock is still detected.
-    let told = |wrong: f64| {
+    let reported = |wrong: f64| {
         let mut lab = halved(1.0);
         lab.tail = Some(Tail {
             window: window(320.0 + wrong, 340.0 + wrong),
@@ -414,10 +414,10 @@ fn the_load_must_end_at_the_time_by_the_injectors_clock() {
         lab
     };
     for wrong in [0.45, -0.45] {
-        assert_counted(&told(wrong));
+        assert_counted(&reported(wrong));
     }
     for wrong in [0.6, -0.6, 2.0, -2.0, 15.0] {
-        assert_void(&told(wrong), "LoadNotSeen");
+        assert_void(&reported(wrong), "LoadNotSeen");
     }
     // A candidate that failed in the tail shows no step. The candidate caused this.
     assert_counted(&halved(0.4));

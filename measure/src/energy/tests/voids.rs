@@ -161,12 +161,12 @@ fn meter_too_coarse_by_its_reported_step() {
 #[test]
 fn meter_too_coarse_by_its_observed_step() {
     // A plug that counts tenths of a watt-second, or hundredths of a watt-hour.
-    let lab = |step: f64, told: Option<f64>| {
+    let lab = |step: f64, reported: Option<f64>| {
         let mut lab = Lab::read_every(1.0);
         lab.limits.max_node_watts = Some(100.0);
         lab.change(-2.0, 430.0, |reading| {
             reading.node_joules = (reading.node_joules / step).floor() * step;
-            reading.resolution_joules = told;
+            reading.resolution_joules = reported;
         });
         lab
     };

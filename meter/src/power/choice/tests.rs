@@ -490,8 +490,8 @@ fn the_whole_platform_is_preferred_and_a_counter_set_back_is_not_a_wrap() {
 #[test]
 fn the_pmic_s_rails_are_summed_and_corrected() {
     let expected = 1.1451 * (0.1 * 3.3 + 2.0 * 0.9) + 0.5879;
-    let told = pmic::watts(PMIC_TEXT, Correction::default()).unwrap();
-    assert!((told - expected).abs() < 1e-9, "{told}");
+    let reported = pmic::watts(PMIC_TEXT, Correction::default()).unwrap();
+    assert!((reported - expected).abs() < 1e-9, "{reported}");
     // If a line of a rail is missing, the sum would lack this rail without notice.
     for missing in ["3V3_SYS_A", "3V3_SYS_V"] {
         let torn: String = PMIC_TEXT
@@ -585,8 +585,8 @@ fn the_pmic_is_read_through_its_mailbox_for_ten_minutes() {
             .env("MAILBOX_TEXT", scratch.path().join("adc"))
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&itself.stdout);
-        assert!(told.contains("1 passed"), "{told}");
+        let reported = String::from_utf8_lossy(&itself.stdout);
+        assert!(reported.contains("1 passed"), "{reported}");
         return;
     };
     let node = Node::new();
@@ -722,7 +722,7 @@ fn an_exporter_of_a_model_s_results_can_be_configured_as_modelled() {
 #[test]
 fn an_invalid_configuration_is_refused_and_the_error_says_what_to_write() {
     let node = Node::new();
-    for (config, told) in [
+    for (config, reported) in [
         (
             r#"{"source": {"type": "json", "url": "https://plug/", "path": "a", "unit": "W",
                 "polling": {"caFile": "/no/such.pem"}}}"#,
@@ -770,7 +770,7 @@ fn an_invalid_configuration_is_refused_and_the_error_says_what_to_write() {
         ),
     ] {
         let error = node.choose(config).unwrap_err().to_string();
-        assert!(error.contains(told), "{told} is not in: {error}");
+        assert!(error.contains(reported), "{reported} is not in: {error}");
     }
     for unknown in [
         r#"{"source": {"type": "ina219"}}"#,
@@ -854,28 +854,28 @@ fn a_poe_hat_s_current_is_integrated_to_the_energy_of_ten_minutes() {
         };
         show(micro(amperes));
     });
-    let told = outcome.errors.first().unwrap();
+    let reported = outcome.errors.first().unwrap();
     assert!(
-        told.contains("does another supply feed the board?"),
-        "{told}"
+        reported.contains("does another supply feed the board?"),
+        "{reported}"
     );
 }
 
 #[test]
 fn a_supply_that_is_not_clear_is_refused_and_the_message_says_what_to_write() {
     let node = Node::new();
-    let told = |config: &str| {
+    let reported = |config: &str| {
         let config = format!(r#"{{"source": {{"type": "power-supply"{config}}}}}"#);
         node.choose(&config).unwrap_err().to_string()
     };
-    assert!(told(r#", "volts": 5"#).contains("reports a current"));
+    assert!(reported(r#", "volts": 5"#).contains("reports a current"));
     node.write(&format!("{POE}/current_now"), 540_000);
-    assert!(told("").contains("measure the voltage"));
-    assert!(told(r#", "volts": 48"#).contains("from 4 to 6"));
-    assert!(told(r#", "volts": 5, "name": "rpi""#).contains("write one of rpi-poe"));
+    assert!(reported("").contains("measure the voltage"));
+    assert!(reported(r#", "volts": 48"#).contains("from 4 to 6"));
+    assert!(reported(r#", "volts": 5, "name": "rpi""#).contains("write one of rpi-poe"));
     node.write("sys/class/power_supply/other/current_now", 1);
-    assert!(told(r#", "volts": 5"#).contains("other, rpi-poe"));
+    assert!(reported(r#", "volts": 5"#).contains("other, rpi-poe"));
     node.write("sys/class/power_supply/other/voltage_now", 5_000_000);
-    assert!(told(r#", "volts": 5, "name": "other""#).contains("leave out volts"));
+    assert!(reported(r#", "volts": 5, "name": "other""#).contains("leave out volts"));
     node.source(r#"{"source": {"type": "power-supply", "name": "other"}}"#);
 }

@@ -110,13 +110,13 @@ fn a_refused_password_is_not_tried_again_until_it_changes() {
     let file = file("wrong");
     let mut meter = Meter::new(&fritzbox, &file);
     for _ in 0..3 {
-        let told = meter.ask().unwrap_err();
+        let reported = meter.ask().unwrap_err();
         assert!(
-            told.contains("refuses user \"meter\" with this password"),
-            "{told}"
+            reported.contains("refuses user \"meter\" with this password"),
+            "{reported}"
         );
-        assert!(told.contains(&fritzbox.address()), "{told}");
-        assert!(!told.contains("wrong"), "{told}");
+        assert!(reported.contains(&fritzbox.address()), "{reported}");
+        assert!(!reported.contains("wrong"), "{reported}");
     }
     assert_eq!(fritzbox.with(|state| state.refusals), 1);
     std::fs::write(&file, PASSWORD).unwrap();
@@ -130,9 +130,9 @@ fn a_box_that_blocks_logins_is_left_alone_for_that_time() {
     let file = file(PASSWORD);
     let mut meter = Meter::new(&fritzbox, &file);
     for _ in 0..3 {
-        let told = meter.ask().unwrap_err();
-        assert!(told.contains("accepts no login now"), "{told}");
-        assert!(told.contains("after 25"), "{told}");
+        let reported = meter.ask().unwrap_err();
+        assert!(reported.contains("accepts no login now"), "{reported}");
+        assert!(reported.contains("after 25"), "{reported}");
     }
     assert_eq!(fritzbox.with(|state| state.refusals), 0);
 }
@@ -144,8 +144,8 @@ fn a_user_without_the_right_is_reported_and_logs_in_once() {
     let file = file(PASSWORD);
     let mut meter = Meter::new(&fritzbox, &file);
     for _ in 0..3 {
-        let told = meter.ask().unwrap_err();
-        assert!(told.contains("the right Smart Home"), "{told}");
+        let reported = meter.ask().unwrap_err();
+        assert!(reported.contains("the right Smart Home"), "{reported}");
     }
     assert_eq!(fritzbox.with(|state| state.logins), 1);
 }
@@ -155,19 +155,19 @@ fn every_failure_says_what_happened_and_gives_no_power() {
     let fritzbox = Fritzbox::start("inval");
     let file = file(PASSWORD);
     let mut meter = Meter::new(&fritzbox, &file);
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains("\"inval\""), "{told}");
-    assert!(told.contains("does not reach the plug"), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(reported.contains("\"inval\""), "{reported}");
+    assert!(reported.contains("does not reach the plug"), "{reported}");
     for wrong in ["-3", "NaN", ""] {
         fritzbox.with(|state| wrong.clone_into(&mut state.power));
         assert!(meter.ask().is_err());
     }
     // No error shows the session.
-    assert!(!told.contains("sid"), "{told}");
+    assert!(!reported.contains("sid"), "{reported}");
 
     fritzbox.with(|state| state.hangs = true);
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains("not answered within 0.3 s"), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(reported.contains("not answered within 0.3 s"), "{reported}");
     fritzbox.with(|state| {
         state.hangs = false;
         "1500".clone_into(&mut state.power);
@@ -175,8 +175,8 @@ fn every_failure_says_what_happened_and_gives_no_power() {
     assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(1.5)));
 
     fritzbox.with(|state| state.is_old = true);
-    let told = Meter::new(&fritzbox, &file).ask().unwrap_err();
-    assert!(told.contains("FRITZ!OS 7.24"), "{told}");
+    let reported = Meter::new(&fritzbox, &file).ask().unwrap_err();
+    assert!(reported.contains("FRITZ!OS 7.24"), "{reported}");
     fritzbox.with(|state| state.is_old = false);
 
     let mut power = config(&fritzbox.address(), &login(&file));
@@ -187,8 +187,8 @@ fn every_failure_says_what_happened_and_gives_no_power() {
         panic!("not polled over the network");
     };
     meter.instrument = *instrument;
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains("check the AIN"), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(reported.contains("check the AIN"), "{reported}");
 }
 
 #[test]
@@ -222,16 +222,19 @@ fn nonsense_is_refused_and_the_message_says_what_to_write() {
         r#""tokenFile": "/x""#,
         r#""username": "u", "passwordFile": "/x", "caFile": "/y""#,
     ] {
-        let told = refusal(&config("fritz.box", polling));
-        assert!(told.contains("needs username with passwordFile"), "{told}");
+        let reported = refusal(&config("fritz.box", polling));
+        assert!(
+            reported.contains("needs username with passwordFile"),
+            "{reported}"
+        );
     }
     let login = r#""username": "u", "passwordFile": "/x""#;
-    let told = refusal(&config("u@fritz.box", login));
-    assert!(told.contains("into a Secret instead"), "{told}");
+    let reported = refusal(&config("u@fritz.box", login));
+    assert!(reported.contains("into a Secret instead"), "{reported}");
     let mut blank = config("fritz.box", login);
     if let SourceConfig::FritzDect { ain, .. } = &mut blank.source {
         " ".clone_into(ain);
     }
-    let told = refusal(&blank);
-    assert!(told.contains("the AIN \" \""), "{told}");
+    let reported = refusal(&blank);
+    assert!(reported.contains("the AIN \" \""), "{reported}");
 }

@@ -192,10 +192,10 @@ fn a_retained_message_is_no_reading() {
     let broker = Broker::start();
     broker.publish("zigbee2mqtt/pi-1", r#"{"power": 99}"#, &["-r"]);
     let mut meter = Subscribed::new(PUSHED, &broker);
-    let told = meter.ask().unwrap_err();
+    let reported = meter.ask().unwrap_err();
     assert!(
-        told.contains("its retained message is of unknown age"),
-        "{told}"
+        reported.contains("its retained message is of unknown age"),
+        "{reported}"
     );
     // A device may mark each message as retained. A new one is a reading.
     let mut publisher = broker.publisher("zigbee2mqtt/pi-1");
@@ -203,9 +203,12 @@ fn a_retained_message_is_no_reading() {
     assert_eq!(meter.first(), PowerOrEnergy::Watts(3.5));
     broker.publish("zigbee2mqtt/pi-1", r#"{"power": 4.5}"#, &["-r"]);
     assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(4.5)));
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains("has had no new message for 1 s"), "{told}");
-    assert!(!told.contains("retained"), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(
+        reported.contains("has had no new message for 1 s"),
+        "{reported}"
+    );
+    assert!(!reported.contains("retained"), "{reported}");
 }
 
 #[test]
@@ -220,9 +223,9 @@ fn a_message_without_the_number_is_no_reading_and_the_next_one_counts() {
         "{}",
     ] {
         broker.publish("zigbee2mqtt/pi-1", wrong, &[]);
-        let told = meter.ask().unwrap_err();
-        assert!(told.contains("zigbee2mqtt/pi-1 at power"), "{told}");
-        assert!(told.contains("number above 0"), "{told}");
+        let reported = meter.ask().unwrap_err();
+        assert!(reported.contains("zigbee2mqtt/pi-1 at power"), "{reported}");
+        assert!(reported.contains("number above 0"), "{reported}");
     }
     broker.publish("zigbee2mqtt/pi-1", "offline", &[]);
     broker.publish("zigbee2mqtt/pi-1", r#"{"power": 2.5}"#, &[]);
@@ -272,12 +275,12 @@ fn without_a_broker_there_is_a_reason_and_later_messages_count_again() {
     assert!(meter.ask().is_err());
     broker.stop();
     meter.wait(100);
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains(&broker.address()), "{told}");
-    assert!(!told.contains("no new message"), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(reported.contains(&broker.address()), "{reported}");
+    assert!(!reported.contains("no new message"), "{reported}");
     let mut asking = Subscribed::new(ASKED, &broker);
-    let told = asking.ask().unwrap_err();
-    assert!(told.contains("refused"), "{told}");
+    let reported = asking.ask().unwrap_err();
+    assert!(reported.contains("refused"), "{reported}");
     broker.start_again();
     let mut publisher = broker.publisher("zigbee2mqtt/pi-1");
     let began = Instant::now();
@@ -296,8 +299,11 @@ fn a_late_answer_is_as_old_as_its_request() {
         publisher.publish(r#"{"StatusSNS":{"ENERGY":{"Power":6}}}"#);
     });
     let mut meter = Subscribed::new(ASKED, &broker);
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains("does not answer the request"), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(
+        reported.contains("does not answer the request"),
+        "{reported}"
+    );
     // The answer to the first request comes 0.2 s after the second one.
     let (quantity, age) = meter.ask_with_age().unwrap();
     assert_eq!(quantity, PowerOrEnergy::Watts(6.0));
@@ -327,12 +333,15 @@ fn a_broker_gets_the_user_and_a_new_password_needs_no_restart() {
         secret.path()
     );
     let mut meter = Subscribed::new(&PUSHED.replace(r#""polling": {"#, &login), &broker);
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains("the broker refuses the user"), "{told}");
-    assert!(!told.contains("wrong"), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(
+        reported.contains("the broker refuses the user"),
+        "{reported}"
+    );
+    assert!(!reported.contains("wrong"), "{reported}");
     let mut nameless = Subscribed::new(PUSHED, &broker);
-    let told = nameless.ask().unwrap_err();
-    assert!(told.contains("passwordFile"), "{told}");
+    let reported = nameless.ask().unwrap_err();
+    assert!(reported.contains("passwordFile"), "{reported}");
     std::fs::write(&secret, "s3cret\n").unwrap();
     let began = Instant::now();
     while meter.ask() != Ok(PowerOrEnergy::Watts(3.0)) {
@@ -371,8 +380,8 @@ fn the_recipe_for_a_usb_meter_with_a_driver_publishes_its_power_until_it_is_unpl
     assert_eq!(meter.ask(), Ok(PowerOrEnergy::Watts(3.584)));
     std::fs::write(file("curr1_input"), "-700\n").unwrap();
     while meter.ask() == Ok(PowerOrEnergy::Watts(3.584)) {}
-    let told = meter.ask().unwrap_err();
-    assert!(told.contains("\"-3584\""), "{told}");
+    let reported = meter.ask().unwrap_err();
+    assert!(reported.contains("\"-3584\""), "{reported}");
     // Unplugged, the device has no files. The command ends.
     std::fs::remove_file(file("curr1_input")).unwrap();
     running.wait().unwrap();
@@ -431,26 +440,30 @@ fn the_recipe_for_a_usb_meter_publishes_its_energy_once_per_second() {
 #[test]
 fn nonsense_is_refused_and_the_message_says_what_to_write() {
     let source = |rest: &str| format!(r#"{{"source": {{"type": "mqtt", "unit": "W", {rest}}}}}"#);
-    let told = refusal(&source(r#""broker": "http://x/", "topic": "a""#));
-    assert!(told.contains("a port if it is not 1883"), "{told}");
-    let told = refusal(&source(r#""broker": "u:p@h", "topic": "a""#));
-    assert!(told.contains("a port if it is not 1883"), "{told}");
-    let told = refusal(&source(r#""broker": "h", "topic": "a/+/b""#));
-    assert!(told.contains("without + and #"), "{told}");
-    let told = refusal(&source(
+    let reported = refusal(&source(r#""broker": "http://x/", "topic": "a""#));
+    assert!(reported.contains("a port if it is not 1883"), "{reported}");
+    let reported = refusal(&source(r#""broker": "u:p@h", "topic": "a""#));
+    assert!(reported.contains("a port if it is not 1883"), "{reported}");
+    let reported = refusal(&source(r#""broker": "h", "topic": "a/+/b""#));
+    assert!(reported.contains("without + and #"), "{reported}");
+    let reported = refusal(&source(
         r#""broker": "h", "topic": "a", "request": {"topic": "b/#", "payload": ""}"#,
     ));
-    assert!(told.contains("b/#"), "{told}");
+    assert!(reported.contains("b/#"), "{reported}");
     for polling in [r#"{"tokenFile": "/x"}"#, r#"{"caFile": "/x"}"#] {
-        let told = refusal(&source(&format!(
+        let reported = refusal(&source(&format!(
             r#""broker": "h", "topic": "a", "polling": {polling}"#
         )));
-        assert!(told.contains("without TLS and without tokens"), "{told}");
+        assert!(
+            reported.contains("without TLS and without tokens"),
+            "{reported}"
+        );
     }
-    let told = refusal(&source(r#""broker": "h", "topic": "a", "timePath": "t""#));
-    assert!(told.contains("write path too"), "{told}");
-    let told = refusal(r#"{"source": {"type": "mqtt", "broker": "h", "topic": "a", "unit": "V"}}"#);
-    assert!(told.contains("no unit `V`"), "{told}");
+    let reported = refusal(&source(r#""broker": "h", "topic": "a", "timePath": "t""#));
+    assert!(reported.contains("write path too"), "{reported}");
+    let reported =
+        refusal(r#"{"source": {"type": "mqtt", "broker": "h", "topic": "a", "unit": "V"}}"#);
+    assert!(reported.contains("no unit `V`"), "{reported}");
 }
 
 #[test]

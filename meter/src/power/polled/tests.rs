@@ -449,17 +449,17 @@ fn a_device_is_asked_once_more_before_a_reading_is_given_up() {
 #[test]
 fn every_failure_says_what_happened() {
     let device = Device::new(|_, _| None);
-    let told = |device: &Device| ask(JSON, device).unwrap_err();
-    assert!(told(&device).contains("has not answered within 0.3 s"));
+    let reported = |device: &Device| ask(JSON, device).unwrap_err();
+    assert!(reported(&device).contains("has not answered within 0.3 s"));
     device.answer(|_, _| Some((401, String::new())));
-    assert!(told(&device).contains("digest"));
+    assert!(reported(&device).contains("digest"));
     device.answer(|_, _| Some((200, "<html>".into())));
-    assert!(told(&device).contains("JSON"));
+    assert!(reported(&device).contains("JSON"));
     device.answer(|_, _| Some((200, r#"{"v": 1}"#.into())));
-    assert!(told(&device).contains("at w.0"));
+    assert!(reported(&device).contains("at w.0"));
     for wrong in ["-3", "null", "\"NaN\"", "{}"] {
         device.answer(move |_, _| Some((200, format!(r#"{{"w": [{wrong}]}}"#))));
-        assert!(told(&device).contains("number above 0"), "{wrong}");
+        assert!(reported(&device).contains("number above 0"), "{wrong}");
     }
     let exporter =
         r#"{"source": {"type": "prometheus", "url": "http://HOST/", "metric": "m", "unit": "W"}}"#;
@@ -476,32 +476,32 @@ fn every_failure_says_what_happened() {
         address,
         respond: device.respond,
     };
-    assert!(told(&gone).contains(&address.to_string()));
+    assert!(reported(&gone).contains(&address.to_string()));
 }
 
 #[test]
 fn a_number_that_its_device_does_not_trust_is_refused() {
-    let told = |source: &str, body: &'static str| {
+    let reported = |source: &str, body: &'static str| {
         let device = Device::new(move |_, _| Some((200, body.to_owned())));
         let config = format!(r#"{{"source": {{{source}, "host": "HOST"}}}}"#);
         ask(&config, &device).unwrap_err()
     };
     let gen1 = r#""type": "shelly-gen1""#;
-    let invalid = told(gen1, r#"{"meters":[{"power":3.1,"is_valid":false}]}"#);
+    let invalid = reported(gen1, r#"{"meters":[{"power":3.1,"is_valid":false}]}"#);
     assert!(invalid.contains("meters.0.is_valid"), "{invalid}");
     let gen2 = |component: &str| format!(r#""type": "shelly-gen2", "component": "{component}""#);
-    let broken = told(
+    let broken = reported(
         &gen2("em1"),
         r#"{"act_power":3.1,"errors":["power_meter_failure"]}"#,
     );
     assert!(broken.contains("power_meter_failure"), "{broken}");
-    let broken = told(
+    let broken = reported(
         &gen2("em-a"),
         r#"{"a_act_power":3.1,"a_errors":["out_of_range:current"]}"#,
     );
     assert!(broken.contains("out_of_range:current"), "{broken}");
     // Energy that flows back into the grid is not the node's.
-    let negative = told(&gen2("em1"), r#"{"act_power":-3.1}"#);
+    let negative = reported(&gen2("em1"), r#"{"act_power":-3.1}"#);
     assert!(negative.contains("number above 0"), "{negative}");
 
     let device = Device::new(|_, _| Some((200, r#"{"apower": 3.5, "errors": []}"#.to_owned())));
@@ -676,8 +676,8 @@ fn a_shelly_of_the_second_generation_gets_its_password_as_a_digest() {
 
 #[test]
 fn a_device_that_must_use_a_digest_does_not_get_the_plain_password() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&told);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&reported);
     let impostor = move |_: &str, head: &[String]| {
         seen.lock().unwrap().extend(head.to_vec());
         Some((401, "Basic realm=\"shellyplus1pm\"".to_owned()))
@@ -708,10 +708,10 @@ fn a_device_that_must_use_a_digest_does_not_get_the_plain_password() {
     assert_eq!(ask_again(&mut plug), Ok(PowerOrEnergy::Watts(1.0)));
     device.answer(impostor);
     assert!(ask_again(&mut plug).is_err());
-    let told = told.lock().unwrap();
+    let reported = reported.lock().unwrap();
     assert!(
-        !told.is_empty() && told.iter().all(|line| !line.contains("Basic")),
-        "{told:?}"
+        !reported.is_empty() && reported.iter().all(|line| !line.contains("Basic")),
+        "{reported:?}"
     );
 }
 

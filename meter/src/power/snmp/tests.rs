@@ -108,29 +108,32 @@ fn every_failure_says_what_happened() {
         Ok(PowerOrEnergy::Watts(0.0))
     );
 
-    let told = ask(&mut instrument(&config(
+    let reported = ask(&mut instrument(&config(
         &agent,
         &format!(r#""unit": "W", {polling}"#),
     )))
     .unwrap_err();
-    assert!(told.contains("does not answer a wrong community"), "{told}");
-    assert!(told.contains(&agent.address()), "{told}");
+    assert!(
+        reported.contains("does not answer a wrong community"),
+        "{reported}"
+    );
+    assert!(reported.contains(&agent.address()), "{reported}");
     for wrong in ["-3", "NaN", "off"] {
         agent.set(wrong);
-        let told = ask(&mut instrument(&right)).unwrap_err();
-        assert!(told.contains("number above 0"), "{told}");
+        let reported = ask(&mut instrument(&right)).unwrap_err();
+        assert!(reported.contains("number above 0"), "{reported}");
     }
     let elsewhere = right.replace(PORT_POWER, "1.3.6.1.4.1.9.9.402.1.2.1.10.1.7");
-    let told = ask(&mut instrument(&elsewhere)).unwrap_err();
-    assert!(told.contains("NO SUCH"), "{told}");
+    let reported = ask(&mut instrument(&elsewhere)).unwrap_err();
+    assert!(reported.contains("NO SUCH"), "{reported}");
     drop(agent);
-    let told = ask(&mut instrument(&right)).unwrap_err();
-    assert!(told.contains("402"), "{told}");
+    let reported = ask(&mut instrument(&right)).unwrap_err();
+    assert!(reported.contains("402"), "{reported}");
 }
 
 #[test]
 fn nonsense_is_refused_and_the_message_says_what_to_write() {
-    let told = |rest: &str| {
+    let reported = |rest: &str| {
         let root = tempfile::tempdir().unwrap();
         let text = format!(r#"{{"source": {{"type": "snmp", "unit": "W", {rest}}}}}"#);
         let power = serde_json::from_str(&text).unwrap();
@@ -138,11 +141,11 @@ fn nonsense_is_refused_and_the_message_says_what_to_write() {
             .unwrap_err()
             .to_string()
     };
-    assert!(told(r#""host": "http://h/", "oid": "1.3.6""#).contains("a port if it is not 161"));
+    assert!(reported(r#""host": "http://h/", "oid": "1.3.6""#).contains("a port if it is not 161"));
     for oid in ["sysUpTime.0", "", "9.3.6"] {
-        let told = told(&format!(r#""host": "h", "oid": "{oid}""#));
-        assert!(told.contains("numbers joined by dots"), "{told}");
+        let reported = reported(&format!(r#""host": "h", "oid": "{oid}""#));
+        assert!(reported.contains("numbers joined by dots"), "{reported}");
     }
-    let told = told(r#""host": "h", "oid": "1.3.6", "polling": {"tokenFile": "/x"}"#);
-    assert!(told.contains("communityFile"), "{told}");
+    let reported = reported(r#""host": "h", "oid": "1.3.6", "polling": {"tokenFile": "/x"}"#);
+    assert!(reported.contains("communityFile"), "{reported}");
 }

@@ -29,8 +29,11 @@ fn timeline(readings: &[TrueReading]) -> Timeline {
 }
 
 fn assert_joules(timeline: &Timeline, time: f64, expected: f64) {
-    let told = timeline.joules_at(at(time), None).unwrap();
-    assert!((told - expected).abs() < 1e-9, "{told} J at {time} s");
+    let reported = timeline.joules_at(at(time), None).unwrap();
+    assert!(
+        (reported - expected).abs() < 1e-9,
+        "{reported} J at {time} s"
+    );
 }
 
 #[test]
@@ -77,9 +80,9 @@ fn a_model_distributes_the_energy_between_two_readings() {
     for (time, modelled) in [(0.0, 0.0), (8.0, 8.0), (10.0, 40.0)] {
         shape.push(at(time), modelled);
     }
-    let told = |time| timeline.joules_at(at(time), Some(&shape)).unwrap();
+    let reported = |time| timeline.joules_at(at(time), Some(&shape)).unwrap();
     for (time, expected) in [(4.0, 8.0), (8.0, 16.0), (9.0, 48.0), (10.0, 80.0)] {
-        assert!((told(time) - expected).abs() < 1e-9, "{time}");
+        assert!((reported(time) - expected).abs() < 1e-9, "{time}");
     }
 }
 
@@ -210,16 +213,16 @@ fn off_and_stated(hold: f64, refresh: impl Fn() -> Option<Refresh>) -> (f64, f64
             let measured = ((now - phase) / hold).floor() * hold + phase;
             timeline.push(watts(now, truth.watts(measured))).unwrap();
             if second >= 120 && second % 60 == 0 {
-                let told = |at: f64| {
+                let reported = |at: f64| {
                     timeline
                         .joules_at(Duration::from_secs_f64(at), None)
                         .unwrap()
                 };
-                let (told, joules) = (
-                    told(now) - told(now - 60.0),
+                let (reported, joules) = (
+                    reported(now) - reported(now - 60.0),
                     truth.joules(now) - truth.joules(now - 60.0),
                 );
-                off += (told / joules - 1.0).powi(2);
+                off += (reported / joules - 1.0).powi(2);
                 stated += timeline.sampling_uncertainty().powi(2);
                 minutes += 1.0;
             }
@@ -247,8 +250,8 @@ fn the_uncertainty_includes_the_time_between_a_plug_s_refreshes(
     );
     assert!(off > too_small * stated, "{hold} s: {off} and {stated}");
     // With the refresh interval from the answers, and from the user.
-    for told in [None, Some(second.mul_f64(hold))] {
-        let (off, stated) = off_and_stated(hold, || Some(Refresh::new(second, told)));
+    for reported in [None, Some(second.mul_f64(hold))] {
+        let (off, stated) = off_and_stated(hold, || Some(Refresh::new(second, reported)));
         println!("{hold} s: off {off:.4}, stated {stated:.4} by refreshes");
         assert!(off <= stated, "{hold} s: {off} and {stated}");
         assert!(stated <= 1.3 * off, "{hold} s: {off} and {stated}");
@@ -305,9 +308,9 @@ proptest! {
         let shape = with_model.then_some(&shape);
         let mut before = 0.0;
         for index in 0..=500 {
-            let told = timeline.joules_at(last.mul_f64(f64::from(index) / 500.0), shape).unwrap();
-            prop_assert!(told >= before - 1e-9, "{told} after {before}");
-            before = told;
+            let reported = timeline.joules_at(last.mul_f64(f64::from(index) / 500.0), shape).unwrap();
+            prop_assert!(reported >= before - 1e-9, "{reported} after {before}");
+            before = reported;
         }
         let counted = timeline.joules_at(last, shape).unwrap();
         let truth = if last == at(time) { total - 100.0 } else { counted };

@@ -53,7 +53,7 @@ fn readings_during_a_pass_are_neither_seen_nor_copied_nor_lost() {
 #[test]
 fn the_time_at_which_a_check_was_seen_to_end_is_kept() {
     let reader = Reader::new(0).unwrap();
-    let told = |check_ended| {
+    let reported = |check_ended| {
         let watch = MeterWatch {
             check_ended,
             ..watch("trial")
@@ -62,10 +62,10 @@ fn the_time_at_which_a_check_was_seen_to_end_is_kept() {
         let session = reader.sessions(UID).remove("trial").unwrap();
         session.check_ended_unix_seconds
     };
-    assert_eq!(told(false), None);
-    let seen = told(true);
+    assert_eq!(reported(false), None);
+    let seen = reported(true);
     assert!(seen.is_some());
-    assert_eq!((told(true), told(false)), (seen, seen));
+    assert_eq!((reported(true), reported(false)), (seen, seen));
 }
 
 #[test]

@@ -316,9 +316,9 @@ impl Report<'_> {
     /// back with its times. An end that follows from an edit begins now.
     fn since(&self) -> Timestamp {
         let now = time::timestamp(self.now_unix_seconds).unwrap_or(Timestamp::UNIX_EPOCH);
-        let told = self.benchmark.current_status();
+        let reported = self.benchmark.current_status();
         let is_first_end = matches!(self.state, State::Ended(_))
-            && told.is_none_or(|status| {
+            && reported.is_none_or(|status| {
                 status.verdict.is_none()
                     && status.observed_generation == self.benchmark.metadata.generation
             });

@@ -12,7 +12,7 @@ mod under_load;
 
 use kube::ResourceExt;
 
-use self::step::Attempt;
+use self::step::OpenAttempt;
 use crate::{
     api::{FrugalityTrial, Reason},
     plan::{
@@ -97,7 +97,7 @@ fn attempt<'a>(
     settings: &'a Settings,
     nodes: &'a Nodes,
     trial: &'a FrugalityTrial,
-) -> Option<Attempt<'a>> {
+) -> Option<OpenAttempt<'a>> {
     let name = settings.candidate_of(&trial.spec.candidate);
     let mut candidates = context.benchmark.spec.candidates.iter();
     let candidate = candidates.find(|candidate| candidate.name == name)?;
@@ -105,7 +105,7 @@ fn attempt<'a>(
     if point.level.is_some() != trial.spec.rate_per_second.is_some() {
         return None;
     }
-    Some(Attempt {
+    Some(OpenAttempt {
         trial,
         candidate,
         point,

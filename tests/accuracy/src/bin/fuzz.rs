@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         let begun = Instant::now();
         match one(parser, seed, &arguments) {
             Ok(summary) => {
-                tell(parser, &summary, begun.elapsed().as_secs_f64());
+                print_summary(parser, &summary, begun.elapsed().as_secs_f64());
                 failed |= !summary.failures.is_empty();
             }
             Err(error) => {
@@ -74,7 +74,7 @@ fn one(parser: Parser, seed: u64, arguments: &Arguments) -> Result<Summary, Erro
     Ok(summary)
 }
 
-fn tell(parser: Parser, summary: &Summary, seconds: f64) {
+fn print_summary(parser: Parser, summary: &Summary, seconds: f64) {
     println!(
         "\n{}: {} inputs in {seconds:.0} s",
         parser.name(),

@@ -202,7 +202,7 @@ fn lines() -> Result<Vec<Value>, Error> {
     let scripts = scripts();
     let mut lines = Vec::new();
     for (number, script) in (0..).zip(&scripts) {
-        lines.push(told(script, number, &pattern)?);
+        lines.push(reported(script, number, &pattern)?);
     }
     for output in K6_OUTPUTS {
         lines.push(k6(output)?);
@@ -210,7 +210,7 @@ fn lines() -> Result<Vec<Value>, Error> {
     Ok(lines)
 }
 
-fn told(script: &Script, number: u64, pattern: &FrugalityTrialStatus) -> Result<Value, Error> {
+fn reported(script: &Script, number: u64, pattern: &FrugalityTrialStatus) -> Result<Value, Error> {
     let names = || std::iter::once("first").chain(script.others.iter().map(|(name, _)| *name));
     let candidates: Vec<Value> = names()
         .map(|name| json!({"name": name, "image": format!("example.org/{name}:1")}))

@@ -197,7 +197,7 @@ impl Summary {
         ]);
         let (stated, silent) = self.by_statement();
         for (name, runs) in [
-            ("meter tells its accuracy", stated),
+            ("meter states its accuracy", stated),
             ("it does not", silent),
         ] {
             let of = |value: fn(&RunError) -> f64, q: f64| {

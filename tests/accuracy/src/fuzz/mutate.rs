@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_at_all_can_be_damaged_too() {
+    fn an_empty_input_can_be_damaged() {
         let mut random = Random::new(1, 1, 1);
         for start in ["", "1", "\"", "a\n", "\"1\"\n"] {
             for _ in 0..5000 {

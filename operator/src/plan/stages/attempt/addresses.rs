@@ -20,12 +20,12 @@ use std::collections::BTreeSet;
 use frugality_measure::energy::Window;
 use kube::ResourceExt;
 
-use super::step::Attempt;
+use super::step::OpenAttempt;
 
 /// Key of the generation of CloudNativePG's Cluster in the restored database's state.
 pub(super) const CLUSTER_GENERATION: &str = "clusterGeneration";
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     /// Why requests may have reached another server, or why pods may differ from the spec: reason code and message.
     pub(super) fn diverted(
         &self,

@@ -20,7 +20,7 @@ use kube::ResourceExt;
 
 use super::{
     starting,
-    step::{Attempt, READING_TIMEOUT_SECONDS, Step, first_reading, last_reading, uids},
+    step::{OpenAttempt, READING_TIMEOUT_SECONDS, Step, first_reading, last_reading, uids},
 };
 
 /// How long a trial waits for the node to cool, in seconds. The value is a judgement: a board with a heat sink
@@ -32,7 +32,7 @@ const START_TIMEOUT_SECONDS: f64 = 180.0;
 /// what no change shows: a limit of time, and how an unready server answers.
 pub(super) const POLL_SECONDS: f64 = 2.0;
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     pub(super) fn before_load(&self, status: FrugalityTrialStatus) -> Step {
         if let Some(step) = self.after_long_pause(&status) {
             return step;

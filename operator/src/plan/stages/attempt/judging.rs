@@ -18,11 +18,11 @@ use crate::{
         facts::{PodFacts, Termination},
         ledger::outcome_of,
         objects::{expected_rows, is_of_candidate},
-        stages::attempt::step::{Attempt, READING_TIMEOUT_SECONDS, Step, last_reading},
+        stages::attempt::step::{OpenAttempt, READING_TIMEOUT_SECONDS, Step, last_reading},
     },
 };
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     pub(super) fn after_load(
         &self,
         mut status: FrugalityTrialStatus,

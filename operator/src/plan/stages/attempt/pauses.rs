@@ -2,7 +2,7 @@
 
 use frugality_measure::energy::Window;
 
-use super::step::{Attempt, Step, last_reading};
+use super::step::{OpenAttempt, Step, last_reading};
 use crate::{
     api::{FrugalityTrial, FrugalityTrialStatus, Reason},
     plan::{
@@ -12,7 +12,7 @@ use crate::{
     time,
 };
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     /// The end of an attempt whose block has paused for too long before its baseline, for example because the operator
     /// was down, or because an edit was taken back after hours. The next attempt repeats the block.
     pub(super) fn after_long_pause(&self, status: &FrugalityTrialStatus) -> Option<Step> {

@@ -2,7 +2,7 @@
 
 use super::{
     before_load::POLL_SECONDS,
-    step::{Attempt, Step},
+    step::{OpenAttempt, Step},
 };
 use crate::{
     api::{DatabaseFacts, FrugalityTrialStatus, Reason, Role},
@@ -25,7 +25,7 @@ pub(super) struct Prepared {
     pub(super) unix_seconds: f64,
 }
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     /// Wait from the end of the check to the idle baseline. The check is a small load on the database. Its pod ends on the
     /// injector's node. If that is also the measured node, the removal of the pod must be over too.
     pub(super) fn settle_after_check_seconds(&self) -> f64 {

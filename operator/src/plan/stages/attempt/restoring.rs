@@ -8,7 +8,7 @@ use frugality_measure::report::InjectionReport;
 
 use super::{
     before_load::POLL_SECONDS,
-    step::{Attempt, Step},
+    step::{OpenAttempt, Step},
 };
 use crate::{
     api::{FrugalityTrialStatus, Outcome, Reason, Role},
@@ -28,7 +28,7 @@ use kube::ResourceExt;
 /// How long the operator waits for the count, in seconds. An attempt without a count is measured without it.
 const COUNT_TIMEOUT_SECONDS: f64 = 60.0;
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     pub(super) fn after_figures(&self, status: FrugalityTrialStatus) -> Step {
         let Some(job) = self.restoring_job() else {
             return self.restore();

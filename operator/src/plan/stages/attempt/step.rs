@@ -65,7 +65,7 @@ impl Step {
 
 /// The input of an attempt's next step.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
+pub struct OpenAttempt<'a> {
     /// Its entry in the ledger.
     pub trial: &'a FrugalityTrial,
     /// Its candidate.
@@ -84,7 +84,7 @@ pub struct Attempt<'a> {
     pub now_unix_seconds: f64,
 }
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     /// The next step.
     #[must_use]
     pub fn step(&self) -> Step {

@@ -2,7 +2,7 @@
 
 use frugality_measure::{energy::Window, fortio::Amount};
 
-use super::step::{Attempt, Step, first_reading, last_reading, uids};
+use super::step::{OpenAttempt, Step, first_reading, last_reading, uids};
 use crate::{
     api::{FrugalityTrialStatus, Reason, Role},
     plan::{
@@ -16,7 +16,7 @@ use crate::{
 /// Time limit for the start of the injector's pod, in seconds.
 const INJECTOR_TIMEOUT_SECONDS: f64 = 120.0;
 
-impl Attempt<'_> {
+impl OpenAttempt<'_> {
     pub(super) fn under_load(&self, status: FrugalityTrialStatus, idle_before: Window) -> Step {
         let covered = self
             .session()
