@@ -53,6 +53,13 @@ die() {
   exit 1
 }
 
+# header_help "$@": if the first argument is --help, prints the comment at the top of the script, and exits.
+header_help() {
+  [[ ${1:-} == --help || ${1:-} == -h ]] || return 0
+  sed -n '2,/^[^#]/{ /^# shellcheck/d; s/^# \{0,1\}//p }' "$ROOT/hack/$(basename "$0")"
+  exit
+}
+
 kubectl() { "$LAB" kubectl "$@"; }
 
 # need_toolchains: Rust and Go must be installed before. The scripts install everything else.

@@ -45,7 +45,8 @@ Checks:
   rights       you may create benchmarks in the namespace of your context
   images       no pod of a benchmark waits for an image that can't be pulled
 
-A check that your account may not make is SKIP.
+A check that your account may not make is SKIP. But operator and meters then FAIL, because every
+benchmark depends on them, and storage is a warning.
 
 Exit codes:
   0  no check failed; there can be warnings

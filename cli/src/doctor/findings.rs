@@ -104,7 +104,7 @@ pub(super) fn definitions(document: &Found<Value>) -> Finding {
 /// Whether the operator's pod is ready.
 pub(super) fn operator(deployment: &Found<Deployment>) -> Finding {
     let check = "operator";
-    let remedy = "Look at `kubectl describe pods --selector app.kubernetes.io/name=frugality-operator` and the pod's log. If the operator is in another namespace, name it with --namespace.";
+    let remedy = "Look at `kubectl describe pods --namespace frugality-system --selector app.kubernetes.io/name=frugality-operator` and the pod's log. If the operator is in another namespace, name it with --namespace.";
     let deployment = match deployment {
         Ok(deployment) => deployment,
         Err(error) => return Finding::bad(check, Level::Fail, error.to_string(), remedy),
@@ -183,7 +183,7 @@ pub(super) fn meter_pods(pods: &[Pod], daemon_sets: &[String]) -> Vec<(String, S
 /// Whether the nodes have meters that read their source of power. A meter is ready only with a fresh reading.
 pub(super) fn meters(found: &[Found<DaemonSet>]) -> Finding {
     let check = "meters";
-    let remedy = "Look at `kubectl describe pods --selector app.kubernetes.io/name=frugality-meter` and the pods' logs: a meter that can't read its source of power is not ready. docs/power-on-a-pi.md describes the sources.";
+    let remedy = "Look at `kubectl describe pods --namespace frugality-system --selector app.kubernetes.io/name=frugality-meter` and the pods' logs: a meter that can't read its source of power is not ready. docs/power-on-a-pi.md describes the sources.";
     if found.is_empty() {
         return Finding::bad(
             check,
