@@ -40,7 +40,7 @@ def test_the_github_action_fails_with_the_budget_as_an_annotation(github: GitHub
     done = github.run(name="two", image=IMAGE)
     assert done.returncode == FAIL
     assert lines(github.outputs)["open"] == "false"
-    assert "::error title=maxJoulesPerRequest::rust: " in done.stdout
+    assert "::error title=maxJoulesPerRequest::Met for rust: " in done.stdout
 
 
 def test_the_github_action_checks_each_image(github: GitHub) -> None:
