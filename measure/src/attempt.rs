@@ -123,7 +123,10 @@ fn ends(report: &InjectionReport) -> Ends {
         let span = span.filter(|_| report.measured.is_steady());
         span.map_or(0.0, |it| it.duration_seconds)
     };
+    let length = |span: Option<LoadSpan>| span.map(|it| it.duration_seconds);
     Ends {
+        load_before_seconds: length(report.warm_up),
+        load_after_seconds: length(report.tail),
         clock_uncertainty_seconds: load::clock_uncertainty_seconds(report),
         gap_before_seconds: report.gap_before_measured_seconds.unwrap_or(0.0).max(0.0),
         gap_after_seconds: report.gap_after_measured_seconds.unwrap_or(0.0).max(0.0),

@@ -124,6 +124,10 @@ pub struct Ends {
     pub gap_before_seconds: f64,
     /// Time without load right after the window.
     pub gap_after_seconds: f64,
+    /// Time with load before the window, of any power. `None` if unknown.
+    pub load_before_seconds: Option<f64>,
+    /// Time with load after the window, of any power. `None` if unknown.
+    pub load_after_seconds: Option<f64>,
     /// Time with the window's load before it: the warm-up.
     pub steady_before_seconds: f64,
     /// Time with the window's load after it: the tail.

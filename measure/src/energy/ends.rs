@@ -23,7 +23,12 @@ use crate::reading::Reading;
 ///   that. L is the largest observed age of the instrument's last reading, plus the longest time between two
 ///   scrapes.
 ///
-/// The last two have the same sign at both ends. Their bounds therefore add up: u = bound/√3.
+/// - **a late reading.** The load ends w seconds after the window and a gap of g. If the reading after the window is
+///   later than that, the line between the two readings moves a part of the load across the end. Let h be the
+///   share of L that lies in the window. The line moves P·h·(L·(1 − h) − g − w). If the clocks are wrong by c, it moves
+///   P·h·c more. The same holds for the load before the window.
+///
+/// The last three have the same sign at both ends. Their bounds therefore add up: u = bound/√3.
 ///
 /// The result is 1, as large as the energy itself, if the window has no energy or fewer than three readings
 /// are inside the window. In the second case its power is unknown.
@@ -46,6 +51,18 @@ pub(super) fn relative_uncertainty(
         .map_or(0.0, |age| age + evidence.series.largest_gap_seconds());
     let moved_seconds = start.moved_seconds(ends.gap_before_seconds, clock_seconds)
         + end.moved_seconds(ends.gap_after_seconds, clock_seconds)
+        + start.cut_seconds(
+            1.0 - start.share,
+            ends.gap_before_seconds,
+            ends.load_before_seconds,
+            clock_seconds,
+        )
+        + end.cut_seconds(
+            end.share,
+            ends.gap_after_seconds,
+            ends.load_after_seconds,
+            clock_seconds,
+        )
         + blurred_seconds(seldom_seconds, ends.steady_before_seconds)
         + blurred_seconds(seldom_seconds, ends.steady_after_seconds);
     let variance = steps.variance_at(&start)
@@ -143,6 +160,23 @@ impl End {
             self.length_seconds / 4.0
         };
         gap_seconds.min(by_the_line + clock_seconds)
+    }
+
+    /// The load's time that the line between the two readings moves across the end, because the load ends between
+    /// them, in seconds. `share_inside` is the share of the time between them that lies in the window. 0 if the length of the
+    /// load next to the window is unknown.
+    fn cut_seconds(
+        &self,
+        share_inside: f64,
+        gap_seconds: f64,
+        load_seconds: Option<f64>,
+        clock_seconds: f64,
+    ) -> f64 {
+        let outside_seconds = self.length_seconds * (1.0 - share_inside);
+        load_seconds.map_or(0.0, |load_seconds| {
+            let idle_seconds = outside_seconds - gap_seconds - load_seconds + clock_seconds;
+            share_inside * idle_seconds.max(0.0)
+        })
     }
 }
 

@@ -84,7 +84,7 @@ pub struct EnergyFigures {
     pub timestamp_uncertainty_seconds: f64,
     /// Relative standard uncertainty of `node_joules` from the window's ends. It covers times of readings
     /// that may be wrong, the uncertainty of the clocks' comparison, and power that varies between readings.
-    /// It also covers gaps in the load, an instrument that is seldom read, and the counter's steps. It
+    /// It also covers gaps in the load, an instrument that is seldom read, late readings, and the counter's steps. It
     /// excludes the meter's own accuracy.
     pub node_joules_relative_uncertainty: f64,
     /// Relative standard uncertainty of the node's energy, as the meter reports it: from its data sheet, and

@@ -612,6 +612,51 @@ fn a_seldom_read_plug_increases_the_uncertainty() {
     assert!(figures.node_joules_relative_uncertainty < 1e-6);
 }
 
+/// The load lasts from 80 s to 340 s. Readings are missing for 2.6 s around one end of it.
+#[test]
+fn a_late_reading_next_to_a_short_tail_increases_the_uncertainty() {
+    let (tail, missing) = (1.0, 2.6);
+    let mut worst: f64 = 0.0;
+    for end in [80.0, 340.0] {
+        for step in 0..=26 {
+            let mut lab = Lab::read_every(0.1);
+            let at = if end > 200.0 {
+                lab.measured = window(100.0, end - tail);
+                lab.ends.load_after_seconds = Some(tail);
+                end - tail
+            } else {
+                lab.measured = window(end + tail, 320.0);
+                lab.ends.load_before_seconds = Some(tail);
+                end + tail
+            };
+            let from = T0 + at - 0.1 * f64::from(step);
+            lab.readings.retain(|reading| {
+                let read_at = reading.at_unix_seconds();
+                read_at < from || read_at > from + missing
+            });
+            let true_joules = 8.0 * lab.measured.seconds();
+            let figures = lab.unchecked().unwrap();
+            let off = (figures.node_joules - true_joules).abs() / figures.node_joules;
+            let bound = 3_f64.sqrt() * figures.node_joules_relative_uncertainty;
+            // The bound is computed from the joules found, which are slightly off themselves.
+            assert!(
+                off <= 1.01 * bound + 1e-12,
+                "{end}, step {step}: {off} beyond {bound}"
+            );
+            worst = worst.max(off);
+        }
+    }
+    // 5 W of load for a quarter of a second.
+    assert!(worst > 5.0 * 0.23 / (8.0 * 239.0), "{worst}");
+
+    // No reading is late: the tail is longer than the time between readings.
+    let mut lab = Lab::read_every(0.5);
+    lab.ends.load_before_seconds = Some(tail);
+    lab.ends.load_after_seconds = Some(tail);
+    let figures = lab.unchecked().unwrap();
+    assert!(figures.node_joules_relative_uncertainty < 1e-6);
+}
+
 #[test]
 fn stock_kepler_has_the_uncertainty_of_its_scrapes() {
     let lab = Lab::read_every(1.0).into_stock_kepler();
