@@ -128,6 +128,10 @@ pub fn plan(
                 now_unix_seconds,
             );
             plan.events.extend(events::of_trial(trial, &record, None));
+            if plan.opened().is_some() {
+                // Without its entry, an attempt makes no object.
+                plan.create.clear();
+            }
             plan.ledger = Some(LedgerWrite::record(trial, record));
         }
     }

@@ -24,7 +24,7 @@ use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityBenchmarkStatus, Outcome, Reason, Role},
     plan::{
         action::{Action, ChildObject, Plan},
-        facts::{Child, ChildKind, Observed, PodFacts, Probed, Termination},
+        facts::{Child, ChildKind, Observed, PodFacts, Probed, Refusal, Termination},
         names::lock_name,
         objects::PointLoad,
         plan,
@@ -33,6 +33,29 @@ use frugality_operator::{
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use kube::ResourceExt;
 use serde_json::{Value, json};
+
+#[test]
+fn a_refused_entry_of_a_benchmark_with_a_database_is_in_the_status() {
+    let refused = |observed: &mut Observed| {
+        observed.refused = Some(Refusal {
+            reason: Reason::QuotaExceeded,
+            message: "no room for entries".to_owned(),
+            is_entry: true,
+        });
+    };
+    let mut world = World::new([two()]);
+    let opening = loop {
+        let slot = world.wait();
+        let plan = changed(&world, refused);
+        if plan.opened().is_some() {
+            break plan;
+        }
+        world.pass(slot);
+    };
+    let columns = opening.status.columns.as_ref().unwrap();
+    assert_eq!(columns.reason.as_deref(), Some("QuotaExceeded"));
+    assert!(opening.requeue_seconds >= 5.0);
+}
 
 #[test]
 fn the_first_attempt_is_opened_before_anything_is_made_for_it() {

@@ -11,7 +11,7 @@ use crate::common::{
 use frugality_operator::{
     api::{FrugalityBenchmarkStatus, FrugalityTrial, Outcome, Reason, Verdict},
     plan::{
-        action::{ChildObject, LockAction, Plan},
+        action::{Action, ChildObject, LockAction, Plan},
         facts::{ChildKind, Observed, Refusal},
         ledger::outcome_of,
         plan,
@@ -303,6 +303,44 @@ fn an_edit_right_after_the_first_entry_ends_it_before_another_begins() {
     let first = trials.find(|it| it.spec.run == old).unwrap();
     let reason = first.status.as_ref().and_then(|it| it.reason.as_deref());
     assert_eq!(reason, Some(Reason::Superseded.as_str()));
+}
+
+#[test]
+fn an_edit_that_is_taken_back_makes_no_object_without_an_entry() {
+    let mut world = World::new([two_with(&[("/database", Value::Null)])]);
+    world.run_until("an ended attempt", |world| {
+        world.slots[0]
+            .trials
+            .iter()
+            .any(|it| outcome_of(it).is_some())
+    });
+    world.edit(0, &[("/load/duration", json!("21s"))]);
+    // The operator is killed after it has opened the first entry of the other run.
+    loop {
+        let slot = world.wait();
+        let plan = world.plan(slot);
+        let actions = plan
+            .clone()
+            .actions(world.slots[slot].benchmark.current_status());
+        let opens = actions.iter().position(|it| matches!(it, Action::Open(_)));
+        world.apply(slot, &plan, opens.map_or(usize::MAX, |it| it + 1));
+        if opens.is_some() {
+            break;
+        }
+    }
+    world.edit(0, &[("/load/duration", json!("20s"))]);
+    let superseding = loop {
+        let slot = world.wait();
+        let plan = world.plan(slot);
+        let is_superseding = plan.record().is_some_and(|(_, record)| {
+            record.reason.as_deref() == Some(Reason::Superseded.as_str())
+        });
+        if is_superseding {
+            break plan;
+        }
+        world.apply(slot, &plan, usize::MAX);
+    };
+    assert_eq!(superseding.create, []);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use kube::{
         Controller,
         controller::{self, Action},
         reflector::{ObjectRef, Store},
+        utils::Backoff,
         watcher,
     },
 };
@@ -47,6 +48,8 @@ use crate::{
 const PASS_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most passes at once. When the operator starts, each benchmark has one, and each pass keeps a ledger in memory.
 const MOST_PASSES: u16 = 16;
+/// Pause of all watches after an error of one of them.
+const WATCH_PAUSE: Duration = Duration::from_secs(1);
 /// Benchmarks per page of the first list. A whole page is in memory at once.
 const PAGE: u32 = 50;
 
@@ -305,6 +308,23 @@ fn error_policy(known: Arc<KnownBenchmark>, error: &PassError, passes: Arc<Passe
     Action::requeue(wait)
 }
 
+/// The pause after an error of a watch. kube-runtime pauses all watches together, so a watch of pods that the API server
+/// refuses must not delay the watch of benchmarks for long.
+#[derive(Debug)]
+struct WatchPause;
+
+impl Iterator for WatchPause {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(WATCH_PAUSE)
+    }
+}
+
+impl Backoff for WatchPause {
+    fn reset(&mut self) {}
+}
+
 /// Reconciles every benchmark of the cluster until the process gets a signal to end.
 pub async fn run(context: Arc<PassContext>) {
     let tidy = Tidy {
@@ -317,7 +337,8 @@ pub async fn run(context: Arc<PassContext>) {
     let benchmarks = Api::<KnownBenchmark>::all(context.client.clone());
     let config = watcher::Config::default().page_size(PAGE);
     let controller = Controller::new(benchmarks, config)
-        .with_config(controller::Config::default().concurrency(MOST_PASSES));
+        .with_config(controller::Config::default().concurrency(MOST_PASSES))
+        .trigger_backoff(WatchPause);
     let known = controller.store();
     let pods = Api::<ChangedPod>::all(context.client.clone());
     let of_benchmarks = watcher::Config::default().labels(LABEL_BENCHMARK_UID);
@@ -345,6 +366,7 @@ pub async fn run(context: Arc<PassContext>) {
         .for_each(|result| async move {
             match result {
                 Ok((object, _)) => debug!(%object, "reconciled"),
+                Err(controller::Error::QueueError(error)) => warn!(%error, "a watch failed"),
                 // The error policy has logged it. A deleted object is no error.
                 Err(error) => debug!(%error, "not reconciled"),
             }

@@ -199,6 +199,24 @@ async fn a_change_of_a_pod_starts_a_pass() {
     assert!(took < Duration::from_secs(15), "{took:?} for five passes");
 }
 
+/// All watches pause together after an error of one of them. With kube-runtime's own pauses, of up to 30 s, ten errors would
+/// take minutes.
+#[tokio::test]
+async fn a_refused_watch_of_pods_pauses_the_others_for_a_second() {
+    let stage = Stage::new().await;
+    let _kubelet = Kubelet::start(&stage);
+    let watch = "/api/v1/pods?&watch";
+    let refused = Fault::Answer(403, "no watch of pods");
+    stage.proxy.fail(Method::GET, watch, usize::MAX, refused);
+    let _operator = Operator::start(&stage);
+    until("ten watches", || async {
+        stage.proxy.asked(&Method::GET, watch).len() >= 10
+    })
+    .await;
+    stage.benchmark("b", &[]).await;
+    stage.reason("b", Reason::Measuring).await;
+}
+
 /// Locks, entry, server, baseline, load; a suspension under load; and the same run once more.
 #[tokio::test]
 async fn a_run_reaches_its_load_is_suspended_and_goes_on() {

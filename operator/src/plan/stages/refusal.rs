@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use crate::{
-    api::Reason,
+    api::{FrugalityTrialStatus, Outcome, Reason},
     plan::{
         action::Plan,
         context::{Context, Stage},
@@ -33,7 +33,11 @@ pub(in crate::plan) fn is_not_permanent(
 /// Returns the same plan. If the plan tries again to create an object or an entry that was refused, its conditions say so.
 pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, mut plan: Plan) -> Plan {
     let creates = plan.opened().is_some() || !plan.create.is_empty();
-    let tries_again = creates && plan.record().is_none();
+    let fails = |record: &FrugalityTrialStatus| record.outcome == Some(Outcome::Failed);
+    let opens_again = plan.opened().is_some()
+        && context.entry_refused().is_some()
+        && !plan.record().is_some_and(|(_, record)| fails(record));
+    let tries_again = opens_again || (creates && plan.record().is_none());
     let Some(refusal) = context.observed.refused.as_ref().filter(|_| tries_again) else {
         return plan;
     };
