@@ -205,7 +205,7 @@ async fn a_change_of_a_pod_starts_a_pass() {
 async fn a_refused_watch_of_pods_pauses_the_others_for_a_second() {
     let stage = Stage::new().await;
     let _kubelet = Kubelet::start(&stage);
-    let watch = "/api/v1/pods?&watch";
+    let watch = "/pods?&watch";
     let refused = Fault::Answer(403, "no watch of pods");
     stage.proxy.fail(Method::GET, watch, usize::MAX, refused);
     let _operator = Operator::start(&stage);
