@@ -500,6 +500,10 @@ fn joules_of_unknown_accuracy_have_no_interval() {
         ],
     );
     assert_said_once(&one_line(&text), &["accuracy"]);
+    let mut cut = benchmark("modelled");
+    cut["status"]["columns"]["message"] = json!("Budget met …");
+    let text = one_line(&summarized(cut));
+    assert_said_once(&text, &["a model whose accuracy is unknown"]);
 }
 
 #[test]

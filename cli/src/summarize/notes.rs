@@ -250,12 +250,22 @@ fn is_of_unknown_accuracy(joules: &[Expanded]) -> bool {
     joules.iter().any(|interval| interval.repeatability_only)
 }
 
+/// Whether the verdict's message speaks of the model's accuracy. A message may have been cut.
+fn message_names_accuracy(view: &View<'_>) -> bool {
+    let columns = view.status.columns.as_ref();
+    let message = columns.and_then(|columns| columns.message.as_deref());
+    message.is_some_and(|message| message.contains("accuracy"))
+}
+
 /// What the intervals of joules include.
 fn accuracy(view: &View<'_>) -> Option<&'static str> {
     let figures = expanded(view);
     let covers_meter = figures.iter().all(|figure| figure.covers_meter);
     Some(match () {
         () if figures.is_empty() => return None,
+        () if is_of_unknown_accuracy(&figures) && !message_names_accuracy(view) => {
+            "~ marks joules of a model whose accuracy is unknown. They have no interval, and their ratio is a range over all boards."
+        }
         () if is_of_unknown_accuracy(&figures) => {
             "~ marks modelled joules. They have no interval, and their ratio is a range over all boards."
         }
@@ -279,7 +289,7 @@ fn power(view: &View<'_>) -> Option<String> {
     let status = view.status;
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
     let by = match &status.meter {
-        // The verdict's message says it already.
+        // The message or the note about accuracy says it already.
         Some(meter) if is_of_unknown_accuracy(&expanded(view)) => {
             format!(" by {}", meter.replace(", accuracy unknown", ""))
         }
