@@ -60,6 +60,8 @@ Examples:
 const ANSWER: Duration = Duration::from_secs(10);
 /// Time between two examinations with --wait.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Why nothing says where the meters are.
+const NO_OPERATOR: &str = "the operator's Deployment could not be read";
 /// Path at which an API server describes the resources, readable for every account.
 const DESCRIPTION: &str = "/openapi/v3/apis/frugality.dev/v1alpha1";
 /// Path of the resources of CloudNativePG, readable for every account.
@@ -122,10 +124,10 @@ impl Doctor {
             ),
         )
         .await;
-        let places = deployment.as_ref().ok().and_then(meters_of);
+        let places = deployment.as_ref().map(meters_of);
         let mut daemon_sets = Vec::new();
         let mut pages = Vec::new();
-        if let Some(places) = &places {
+        if let Ok(Some(places)) = &places {
             for name in &places.daemon_sets {
                 let namespace = &places.namespace;
                 let path = format!("/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}");
@@ -133,18 +135,25 @@ impl Doctor {
             }
             pages = pages_of(cluster, places).await;
         }
+        let (power, clocks) = match &places {
+            Ok(_) => (power(&pages), clocks(&pages)),
+            Err(_) => (
+                Finding::skip("power", NO_OPERATOR),
+                Finding::skip("clocks", NO_OPERATOR),
+            ),
+        };
         let classes = ask_list::<StorageClass>(cluster, "/apis/storage.k8s.io/v1/storageclasses");
         let bindings = bindings(cluster).await;
         let of_benchmarks = format!("/api/v1/pods?labelSelector={LABEL_BENCHMARK_UID}");
         vec![
             definitions(&ask(cluster, DESCRIPTION).await),
-            operator(&deployment),
-            meters(&daemon_sets),
+            operator(&deployment, &self.namespace),
+            meters(&places, &daemon_sets),
             database(&ask(cluster, CLOUD_NATIVE_PG).await),
             storage(&classes.await),
             nodes(&ask_list::<Node>(cluster, "/api/v1/nodes").await),
-            power(&pages),
-            clocks(&pages),
+            power,
+            clocks,
             namespaces(&bindings),
             rights(
                 &cluster.namespace,

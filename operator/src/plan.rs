@@ -163,7 +163,6 @@ fn stages(context: &Context<'_>, settings: &Settings) -> Stage<Plan> {
     freeze::has_anchor(context, &nodes)?;
     preflight::is_passed(context, settings, &nodes)?;
     turn::has_locks(context, settings, &nodes)?;
-    freeze::is_frozen(context, settings, &nodes)?;
     let plan = match measure(context, settings, &nodes) {
         ControlFlow::Continue(plan) | ControlFlow::Break(plan) => plan,
     };
@@ -176,6 +175,7 @@ fn measure(
     settings: &Settings,
     nodes: &placement::nodes::Nodes,
 ) -> Stage<Plan> {
+    freeze::is_frozen(context, settings, nodes)?;
     refusal::is_not_permanent(context, settings, nodes)?;
     cleanup::is_done(context, settings, nodes)?;
     prepare::is_ready(context, settings, nodes)?;

@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 
 use crate::common::{
-    T0, edited,
+    T0,
+    attempt::changed,
+    edited,
     expected::status,
     of_yaml, run_of, two,
     world::{Fault, World},
@@ -20,6 +22,7 @@ use frugality_operator::{
     plan::{
         action::BaselineWrite,
         baseline::{Promotion, PromotionRequest, expanded, is_frozen_entry, promotion},
+        facts::{Observed, Refusal},
         names::run_id,
         settings::{Settings, SettingsError},
     },
@@ -55,6 +58,30 @@ fn world(changes: &[(&str, Value)]) -> World {
     let mut world = World::new([compared(changes)]);
     world.set_baseline("shop", &release('a'));
     world
+}
+
+/// Until the entry exists, nothing is fixed.
+#[test]
+fn a_refused_entry_of_the_releases_is_in_the_status() {
+    let refused = |observed: &mut Observed| {
+        observed.refused = Some(Refusal {
+            reason: Reason::QuotaExceeded,
+            message: "no room for entries".to_owned(),
+            is_entry: true,
+        });
+    };
+    let mut world = world(&[]);
+    let freezing = loop {
+        let slot = world.wait();
+        let plan = changed(&world, refused);
+        if plan.opened().is_some() {
+            break plan;
+        }
+        world.pass(slot);
+    };
+    let columns = freezing.status.columns.as_ref().unwrap();
+    assert_eq!(columns.reason.as_deref(), Some("QuotaExceeded"));
+    assert!(freezing.requeue_seconds >= 5.0);
 }
 
 fn reported(world: &World) -> &BaselineResult {

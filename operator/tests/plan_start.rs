@@ -551,6 +551,26 @@ fn a_database_that_cannot_start_ends_the_run_through_the_ledger() {
 }
 
 #[test]
+fn an_end_that_the_ledger_has_no_room_for_says_why_the_run_has_not_ended() {
+    let world = at(Reason::StartingDatabase.as_str());
+    let broken = planned(&world, 5.0, |observed| {
+        observed.database.as_mut().unwrap().broken = true;
+        observed.refused = Some(Refusal {
+            reason: Reason::QuotaExceeded,
+            message: "the API server refused FrugalityTrial x: exceeded quota: small".into(),
+            is_entry: true,
+        });
+    });
+    assert!(broken.opened().is_some());
+    assert_eq!(reason_of(&broken), Reason::QuotaExceeded.as_str());
+    let message = &broken.status.conditions[0].message;
+    for words in ["exceeded quota: small", "Then the run ends: "] {
+        assert!(message.contains(words), "{message}");
+    }
+    assert!(broken.requeue_seconds >= 5.0);
+}
+
+#[test]
 fn a_database_image_that_cannot_be_pulled_ends_the_run() {
     let world = at(Reason::StartingDatabase.as_str());
     let pulling = |age| {

@@ -7,13 +7,13 @@ use frugality_operator::{
         BudgetOutcome, CandidateResult, FrugalityBenchmark, FrugalityBenchmarkStatus,
         InjectorLimits, Verdict, condition,
     },
-    plan::action::Plan,
+    plan::{action::Plan, report::trial::warning},
 };
 use serde_json::{Value, json};
 
 use crate::common::{
     edited,
-    entries::{Trial, factor, judged, swept},
+    entries::{Trial, factor, judged, measured, swept},
     judgement::{status, usual},
     two_with,
 };
@@ -116,6 +116,23 @@ fn figures_that_the_injector_limited_are_withheld_and_cpu_time_stays() {
         assert_eq!(injector.cpu_share, Some(0.97));
         assert_eq!(injector.node_cpu_share, Some(0.48));
     }
+}
+
+/// Without a comparison, only the note can have the remedy. The trials say it while the run measures.
+#[test]
+fn a_limited_candidate_has_a_remedy_and_a_warning_in_each_trial() {
+    let alone = json!([{ "name": "nginx", "image": "example.org/nginx:1" }]);
+    let benchmark = static_servers(&[("/candidates", alone)]);
+    let plan = status(&benchmark, |block, _| saturated(block));
+    let (_, reason, message) = judged_as(&plan);
+    assert_eq!(reason, "InjectorLimited");
+    let remedy = "To measure it, write a load.rate that every candidate reaches";
+    assert!(message.contains(remedy), "{message}");
+
+    let warned = |trial: Trial| warning(&measured(&benchmark, &trial));
+    let text = warned(saturated(1)).unwrap();
+    assert!(text.contains("InjectorLimited"), "{text}");
+    assert_eq!(warned(busy(0.6, 0.99)(usual(1, "nginx"))), None);
 }
 
 #[test]

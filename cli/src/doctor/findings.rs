@@ -102,9 +102,11 @@ pub(super) fn definitions(document: &Found<Value>) -> Finding {
 }
 
 /// Whether the operator's pod is ready.
-pub(super) fn operator(deployment: &Found<Deployment>) -> Finding {
+pub(super) fn operator(deployment: &Found<Deployment>, namespace: &str) -> Finding {
     let check = "operator";
-    let remedy = "Look at `kubectl describe pods --namespace frugality-system --selector app.kubernetes.io/name=frugality-operator` and the pod's log. If the operator is in another namespace, name it with --namespace.";
+    let remedy = &format!(
+        "Look at `kubectl describe pods --namespace {namespace} --selector app.kubernetes.io/name=frugality-operator` and the pod's log. If the operator is in another namespace, name it with --namespace."
+    );
     let deployment = match deployment {
         Ok(deployment) => deployment,
         Err(error) => return Finding::bad(check, Level::Fail, error.to_string(), remedy),
@@ -181,17 +183,36 @@ pub(super) fn meter_pods(pods: &[Pod], daemon_sets: &[String]) -> Vec<(String, S
 }
 
 /// Whether the nodes have meters that read their source of power. A meter is ready only with a fresh reading.
-pub(super) fn meters(found: &[Found<DaemonSet>]) -> Finding {
+///
+/// `places` is what the operator's Deployment says about their place.
+pub(super) fn meters(
+    places: &Result<Option<Meters>, &ClusterError>,
+    found: &[Found<DaemonSet>],
+) -> Finding {
     let check = "meters";
-    let remedy = "Look at `kubectl describe pods --namespace frugality-system --selector app.kubernetes.io/name=frugality-meter` and the pods' logs: a meter that can't read its source of power is not ready. docs/power-on-a-pi.md describes the sources.";
-    if found.is_empty() {
-        return Finding::bad(
-            check,
-            Level::Fail,
-            "The operator does not say where its meters are.".to_owned(),
-            "Install the operator with the chart.",
-        );
-    }
+    let places = match places {
+        Ok(Some(places)) => places,
+        Ok(None) => {
+            return Finding::bad(
+                check,
+                Level::Fail,
+                "The operator does not say where its meters are.".to_owned(),
+                "Install the operator with the chart.",
+            );
+        }
+        Err(error) => {
+            return Finding::bad(
+                check,
+                Level::Fail,
+                error.to_string(),
+                "See the check `operator`.",
+            );
+        }
+    };
+    let remedy = &format!(
+        "Look at `kubectl describe pods --namespace {} --selector {}` and the pods' logs: a meter that can't read its source of power is not ready. docs/power-on-a-pi.md describes the sources.",
+        places.namespace, places.selector
+    );
     let (mut ready, mut wanted) = (0, 0);
     for daemon_set in found {
         match daemon_set {
@@ -330,13 +351,13 @@ mod tests {
 
     #[test]
     fn the_operator_must_be_ready_in_its_current_form() {
-        let ready = operator(&Ok(deployment(2, 1)));
+        let ready = operator(&Ok(deployment(2, 1)), "farm");
         assert_eq!(ready.level, Level::Ok);
         assert!(ready.message.contains("you/operator:1"), "{ready:?}");
         for not_ready in [deployment(2, 0), deployment(3, 1), Deployment::default()] {
-            assert_bad(&operator(&Ok(not_ready)), Level::Fail, "not ready");
+            assert_bad(&operator(&Ok(not_ready), "farm"), Level::Fail, "not ready");
         }
-        assert_bad(&operator(&forbidden()), Level::Fail, "you may not");
+        assert_bad(&operator(&forbidden(), "farm"), Level::Fail, "you may not");
     }
 
     #[test]
@@ -353,7 +374,9 @@ mod tests {
         );
         assert_eq!(meters_found.port, "28282");
         assert_eq!(meters_of(&Deployment::default()), None);
-        assert_bad(&meters(&[]), Level::Fail, "does not say");
+        assert_bad(&meters(&Ok(None), &[]), Level::Fail, "does not say");
+        let error = forbidden::<()>().unwrap_err();
+        assert_bad(&meters(&Err(&error), &[]), Level::Fail, "you may not");
     }
 
     #[test]
@@ -388,6 +411,8 @@ mod tests {
 
     #[test]
     fn meters_are_counted_over_all_daemon_sets() {
+        let places = meters_of(&deployment(2, 1));
+        let meters = |found: &[_]| super::meters(&Ok(places.clone()), found);
         assert_eq!(
             meters(&[Ok(daemon_set(2, 2)), Ok(daemon_set(1, 1))]).message,
             "3 of 3 nodes have a meter that is ready."

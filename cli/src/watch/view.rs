@@ -6,7 +6,7 @@ use frugality_operator::{
     plan::report::{
         estimate::about,
         running::{RunningFigures, running},
-        trial::TrialFigures,
+        trial::{TrialFigures, warning},
     },
 };
 use jiff::Timestamp;
@@ -99,7 +99,11 @@ pub fn attempts(
         let what = match status.outcome? {
             Outcome::Measured => {
                 let figures = TrialFigures::of(spec, status);
-                figures.map_or_else(String::new, |figures| figures.words(&units).join(", "))
+                let figures = figures.map_or_else(String::new, |it| it.words(&units).join(", "));
+                std::iter::once(figures)
+                    .chain(warning(status))
+                    .collect::<Vec<_>>()
+                    .join("; ")
             }
             Outcome::Void => format!("void, {}", why(status)),
             Outcome::Failed => format!("failed, {}", why(status)),

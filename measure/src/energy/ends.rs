@@ -42,27 +42,14 @@ pub(super) fn relative_uncertainty(
     };
     let ends = evidence.attempt.ends;
     let clock_seconds = ends.clock_uncertainty_seconds;
-    let window = evidence.attempt.measured;
-    let [start, end] = [window.start_unix_seconds, window.end_unix_seconds]
-        .map(|at| End::at(evidence, at).unwrap_or_default());
+    let [start, end] = both(evidence);
     let seldom_seconds = evidence
         .series
         .max_of(|reading| reading.source_age_seconds)
         .map_or(0.0, |age| age + evidence.series.largest_gap_seconds());
     let moved_seconds = start.moved_seconds(ends.gap_before_seconds, clock_seconds)
         + end.moved_seconds(ends.gap_after_seconds, clock_seconds)
-        + start.cut_seconds(
-            1.0 - start.share,
-            ends.gap_before_seconds,
-            ends.load_before_seconds,
-            clock_seconds,
-        )
-        + end.cut_seconds(
-            end.share,
-            ends.gap_after_seconds,
-            ends.load_after_seconds,
-            clock_seconds,
-        )
+        + cuts(evidence).iter().map(Cut::seconds).sum::<f64>()
         + blurred_seconds(seldom_seconds, ends.steady_before_seconds)
         + blurred_seconds(seldom_seconds, ends.steady_after_seconds);
     let variance = steps.variance_at(&start)
@@ -130,6 +117,8 @@ struct End {
     share: f64,
     /// Step of the counter, in joules; 0 if unknown.
     resolution_joules: f64,
+    /// The times of the two readings, in Unix seconds.
+    readings_unix_seconds: [f64; 2],
 }
 
 impl End {
@@ -144,6 +133,7 @@ impl End {
                 0.0
             },
             resolution_joules: later.resolution_joules.unwrap_or_default(),
+            readings_unix_seconds: [earlier.at_unix_seconds(), later.at_unix_seconds()],
         })
     }
 
@@ -161,25 +151,111 @@ impl End {
         };
         gap_seconds.min(by_the_line + clock_seconds)
     }
+}
 
-    /// The load's time that the line between the two readings moves across the end, because the load ends between
-    /// them, in seconds. `share_inside` is the share of the time between them that lies in the window. 0 if the length of the
-    /// load next to the window is unknown.
-    fn cut_seconds(
-        &self,
-        share_inside: f64,
-        gap_seconds: f64,
-        load_seconds: Option<f64>,
-        clock_seconds: f64,
-    ) -> f64 {
-        let outside_seconds = self.length_seconds * (1.0 - share_inside);
-        load_seconds.map_or(0.0, |load_seconds| {
-            let idle_seconds = outside_seconds - gap_seconds - load_seconds + clock_seconds;
-            share_inside * idle_seconds.max(0.0)
+/// The readings around one end of the measured window, seen from the window.
+pub(super) struct Cut {
+    end: End,
+    /// The share of the time between the two readings that lies in the window.
+    share_inside: f64,
+    /// Time without load between the window and the load next to it, in seconds.
+    gap_seconds: f64,
+    /// The load next to the window, in seconds, less the clocks' error. `None` if unknown.
+    load_seconds: Option<f64>,
+}
+
+impl Cut {
+    /// The load's time that the line between the two readings moves across the end, because the load ends
+    /// between them, in seconds. 0 if the length of the load next to the window is unknown.
+    pub(super) fn seconds(&self) -> f64 {
+        let outside_seconds = self.end.length_seconds * (1.0 - self.share_inside);
+        self.load_seconds.map_or(0.0, |load_seconds| {
+            let idle_seconds = outside_seconds - self.gap_seconds - load_seconds;
+            self.share_inside * idle_seconds.max(0.0)
         })
     }
+
+    /// The time between the two readings at which [`Cut::seconds`] would be this, in seconds.
+    pub(super) fn length_seconds_at(&self, seconds: f64) -> f64 {
+        let outside_seconds =
+            seconds / self.share_inside + self.gap_seconds + self.load_seconds.unwrap_or_default();
+        outside_seconds / (1.0 - self.share_inside)
+    }
+
+    /// The times of the two readings, in Unix seconds.
+    pub(super) fn readings_unix_seconds(&self) -> [f64; 2] {
+        self.end.readings_unix_seconds
+    }
+}
+
+/// The start and the end of the measured window.
+pub(super) fn cuts(evidence: &AttemptEvidence<'_>) -> [Cut; 2] {
+    let ends = evidence.attempt.ends;
+    let less_clock = |load: Option<f64>| load.map(|it| it - ends.clock_uncertainty_seconds);
+    let [start, end] = both(evidence);
+    [
+        Cut {
+            share_inside: 1.0 - start.share,
+            end: start,
+            gap_seconds: ends.gap_before_seconds,
+            load_seconds: less_clock(ends.load_before_seconds),
+        },
+        Cut {
+            share_inside: end.share,
+            end,
+            gap_seconds: ends.gap_after_seconds,
+            load_seconds: less_clock(ends.load_after_seconds),
+        },
+    ]
+}
+
+/// The start and the end of the measured window. At an end without readings on both sides nothing moves.
+fn both(evidence: &AttemptEvidence<'_>) -> [End; 2] {
+    let window = evidence.attempt.measured;
+    [window.start_unix_seconds, window.end_unix_seconds]
+        .map(|at| End::at(evidence, at).unwrap_or_default())
 }
 
 fn seconds_between(earlier: &Reading, later: &Reading) -> f64 {
     later.at_unix_seconds() - earlier.at_unix_seconds()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_near(value: f64, expected: f64) {
+        assert!((value - expected).abs() < 1e-9, "{value} is not {expected}");
+    }
+
+    /// Readings 2.6 s apart. 0.6 s of this time lie in the window.
+    fn cut(gap_seconds: f64, load_seconds: Option<f64>) -> Cut {
+        Cut {
+            end: End {
+                length_seconds: 2.6,
+                ..End::default()
+            },
+            share_inside: 0.6 / 2.6,
+            gap_seconds,
+            load_seconds,
+        }
+    }
+
+    #[test]
+    fn a_line_moves_the_share_of_the_idle_time_behind_the_load() {
+        let share = 0.6 / 2.6;
+        assert_near(cut(0.0, Some(1.0)).seconds(), share * 1.0);
+        assert_near(cut(0.2, Some(1.0)).seconds(), share * 0.8);
+        assert_near(cut(0.2, Some(0.9)).seconds(), share * 0.9);
+        assert_near(cut(0.0, Some(2.0)).seconds(), 0.0);
+        assert_near(cut(0.0, Some(9.0)).seconds(), 0.0);
+        assert_near(cut(0.0, None).seconds(), 0.0);
+    }
+
+    #[test]
+    fn the_length_between_two_readings_follows_from_the_moved_time() {
+        let cut = cut(0.2, Some(0.9));
+        assert_near(cut.length_seconds_at(cut.seconds()), 2.6);
+        assert!(cut.length_seconds_at(0.06) < 2.6);
+    }
 }

@@ -290,8 +290,9 @@ pub struct Columns {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<String>,
     /// Energy per successful request, with the kind of joules. `~` marks modelled energy without an interval. With
-    /// several candidates, the first figure of the row, usually this one, begins with the name of its candidate, unless
-    /// that is the winner. In a sweep it ends with the point, such as `@c16`, and gross energy has no kind.
+    /// several candidates, the first figure of the row, usually this one, begins with the name of its candidate. The
+    /// winner's name is left out, and in a sweep the name of the candidate that `winner` names first. In a sweep the
+    /// figure ends with the point, such as `@c16`, and gross energy has no kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
     /// Successful requests per second, or cycles, executions or units of work. `energy` names the unit; without it,

@@ -37,4 +37,5 @@ pub use self::{
     judgement::{BudgetText, Figures, Judgement, Subject, deciding_figure, without_figures},
     measure::joules,
     not_compared::NotCompared,
+    pace::is_rate_limited_alone,
 };

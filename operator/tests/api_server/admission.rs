@@ -1,6 +1,6 @@
 //! What the API server refuses, fills in and keeps, by the definitions and the chart's policy.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use axum::http::Request;
 use frugality_operator::{
@@ -8,7 +8,7 @@ use frugality_operator::{
     plan::names::run_id,
 };
 use kube::{
-    Api,
+    Api, CustomResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
@@ -21,6 +21,10 @@ use super::{
 
 /// Asks the API server to create an object, as `kubectl create --dry-run=server` does: unknown fields are refused.
 pub(super) async fn try_to_create(user: User, object: &Value) -> Result<Value, String> {
+    try_to_create_with("Strict", user, object).await
+}
+
+async fn try_to_create_with(validation: &str, user: User, object: &Value) -> Result<Value, String> {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     let group = match object["apiVersion"].as_str().unwrap() {
         "v1" => "/api/v1".to_owned(),
@@ -29,7 +33,8 @@ pub(super) async fn try_to_create(user: User, object: &Value) -> Result<Value, S
     let namespace = object["metadata"]["namespace"]
         .as_str()
         .unwrap_or("default");
-    let path = format!("{group}/namespaces/{namespace}/{kind}s?dryRun=All&fieldValidation=Strict");
+    let path =
+        format!("{group}/namespaces/{namespace}/{kind}s?dryRun=All&fieldValidation={validation}");
     let request = Request::post(path)
         .header("content-type", "application/json")
         .body(serde_json::to_vec(object).unwrap());
@@ -269,7 +274,11 @@ async fn the_image_of_the_database_is_one_that_the_chart_allows() {
         other.unwrap();
         return;
     }
-    for image in ["example.com/evil:15", "ghcr.io/cloudnative-pgx/a:15"] {
+    for image in [
+        "example.com/evil:15",
+        "ghcr.io/cloudnative-pgx/a:15",
+        "example.com/ghcr.io/cloudnative-pg/a:15",
+    ] {
         // The API server reads a new policy a moment later.
         until("the policy", || async {
             try_to_create(User::Admin, &database(image)).await.is_err()
@@ -286,77 +295,103 @@ async fn the_image_of_the_database_is_one_that_the_chart_allows() {
     allowed.unwrap();
 }
 
-/// Fields by which a pod gets more than its author may have.
-#[tokio::test]
-async fn a_field_that_would_give_more_is_unknown() {
-    let candidate = [
-        "privileged",
-        "securityContext",
-        "podSecurityContext",
-        "capabilities",
-        "hostNetwork",
-        "hostPID",
-        "hostIPC",
-        "hostPort",
-        "volumes",
-        "volumeMounts",
-        "serviceAccountName",
-        "serviceAccount",
-        "automountServiceAccountToken",
-        "envFrom",
-        "initContainers",
-        "sidecars",
-        "nodeName",
-        "runtimeClassName",
-        "priorityClassName",
-        "template",
-        "podSpec",
-        "annotations",
-    ];
-    let database = [
-        "superuserSecret",
-        "enableSuperuserAccess",
-        "env",
-        "envFrom",
-        "projectedVolumeTemplate",
-        "serviceAccountTemplate",
-        "externalClusters",
-        "bootstrap",
-        "securityContext",
-        "spec",
-    ];
-    let spec = ["serviceAccountName", "podTemplate", "injector", "meter"];
-    let rust = |name: &str| json!({ "name": name, "image": "example.org/rust:1" });
-    let with = |mut object: Value, field: &str| {
+/// Fields by which a candidate's pod would get more rights than its author has.
+const GREEDY_CANDIDATE_FIELDS: [&str; 22] = [
+    "privileged",
+    "securityContext",
+    "podSecurityContext",
+    "capabilities",
+    "hostNetwork",
+    "hostPID",
+    "hostIPC",
+    "hostPort",
+    "volumes",
+    "volumeMounts",
+    "serviceAccountName",
+    "serviceAccount",
+    "automountServiceAccountToken",
+    "envFrom",
+    "initContainers",
+    "sidecars",
+    "nodeName",
+    "runtimeClassName",
+    "priorityClassName",
+    "template",
+    "podSpec",
+    "annotations",
+];
+/// Fields by which the database's pod would get more.
+const GREEDY_DATABASE_FIELDS: [&str; 10] = [
+    "superuserSecret",
+    "enableSuperuserAccess",
+    "env",
+    "envFrom",
+    "projectedVolumeTemplate",
+    "serviceAccountTemplate",
+    "externalClusters",
+    "bootstrap",
+    "securityContext",
+    "spec",
+];
+const GREEDY_SPEC_FIELDS: [&str; 4] = ["serviceAccountName", "podTemplate", "injector", "meter"];
+
+/// A candidate with one backend.
+fn rust_with_backend(candidate: &Value, backend: &Value) -> Value {
+    let mut candidate = candidate.clone();
+    candidate["backends"] = json!([backend]);
+    candidate
+}
+
+fn rust(name: &str) -> Value {
+    json!({ "name": name, "image": "example.org/rust:1" })
+}
+
+fn with_fields(mut object: Value, fields: &[&str]) -> Value {
+    for field in fields {
         object[field] = json!({ "any": "thing" });
-        object
-    };
+    }
+    object
+}
+
+/// An environment variable that would also read a Secret.
+fn env_from_secret() -> Value {
+    json!([{
+        "name": "A",
+        "value": "x",
+        "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } },
+    }])
+}
+
+#[tokio::test]
+async fn a_field_that_would_give_more_rights_is_unknown() {
     let mut asking = Vec::new();
-    for field in candidate {
-        let changes = json!({ "candidates": [with(rust("rust"), field)] });
-        asking.push((changes, format!("spec.candidates[0].{field}")));
-        let mut outer = rust("rust");
-        outer["backends"] = json!([with(rust("service"), field)]);
+    for field in GREEDY_CANDIDATE_FIELDS {
+        let candidate = with_fields(rust("rust"), &[field]);
         asking.push((
-            json!({ "candidates": [outer] }),
+            json!({ "candidates": [candidate] }),
+            format!("spec.candidates[0].{field}"),
+        ));
+        let backend = with_fields(rust("service"), &[field]);
+        asking.push((
+            json!({ "candidates": [rust_with_backend(&rust("rust"), &backend)] }),
             format!("spec.candidates[0].backends[0].{field}"),
         ));
     }
-    for field in database {
-        let database = with(json!({ "seed": { "contacts": 5 } }), field);
+    for field in GREEDY_DATABASE_FIELDS {
+        let database = with_fields(json!({ "seed": { "contacts": 5 } }), &[field]);
         asking.push((
             json!({ "database": database }),
             format!("spec.database.{field}"),
         ));
     }
-    for field in spec {
+    for field in GREEDY_SPEC_FIELDS {
         asking.push((
             json!({ field: { "any": "thing" } }),
             format!("spec.{field}"),
         ));
     }
     let mut secret = rust("rust");
-    secret["env"] = json!([{ "name": "A", "value": "x", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } }]);
+    secret["env"] = env_from_secret();
     asking.push((
         json!({ "candidates": [secret] }),
         "spec.candidates[0].env[0].valueFrom".into(),
@@ -369,5 +404,90 @@ async fn a_field_that_would_give_more_is_unknown() {
             text.contains(&format!("unknown field \"{path}\"")),
             "{path}: {text}"
         );
+    }
+}
+
+/// A client that ignores the refusal, as `kubectl create --validate=ignore` does, gains nothing.
+#[tokio::test]
+async fn fields_that_would_give_more_rights_are_never_stored() {
+    let spec = |candidate: Value, backend: Value, database: Value| {
+        let candidate = rust_with_backend(&candidate, &backend);
+        benchmark(
+            "greedy",
+            &json!({ "candidates": [candidate], "database": database }),
+        )
+    };
+    let seed = json!({ "seed": { "contacts": 5 } });
+    let greedy = |name| {
+        let mut candidate = with_fields(rust(name), &GREEDY_CANDIDATE_FIELDS);
+        candidate["env"] = env_from_secret();
+        candidate
+    };
+    let modest = |name| {
+        let mut candidate = rust(name);
+        candidate["env"] = json!([{ "name": "A", "value": "x" }]);
+        candidate
+    };
+    let mut asked = spec(
+        greedy("rust"),
+        greedy("service"),
+        with_fields(seed.clone(), &GREEDY_DATABASE_FIELDS),
+    );
+    asked["spec"] = with_fields(asked["spec"].take(), &GREEDY_SPEC_FIELDS);
+    let stored = try_to_create_with("Ignore", User::Admin, &asked).await;
+    let expected = try_to_create(User::Admin, &spec(modest("rust"), modest("service"), seed)).await;
+    assert_eq!(stored.unwrap()["spec"], expected.unwrap()["spec"]);
+}
+
+/// The names of all properties in a schema.
+fn property_names(schema: &Value) -> BTreeSet<&str> {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let named = properties.clone().map(|(name, _)| name.as_str());
+    let inner = properties
+        .map(|(_, inner)| inner)
+        .chain([&schema["items"], &schema["additionalProperties"]]);
+    named.chain(inner.flat_map(property_names)).collect()
+}
+
+#[test]
+fn no_field_of_the_resource_is_a_forbidden_feature_of_a_pod() {
+    let definition = serde_json::to_value(FrugalityBenchmark::crd()).unwrap();
+    let schema =
+        &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let names = property_names(schema);
+    assert!(names.contains("candidates"));
+    let words = [
+        "privileged",
+        "host",
+        "secret",
+        "serviceaccount",
+        "volume",
+        "securitycontext",
+        "valuefrom",
+        "envfrom",
+        "podspec",
+    ];
+    let suspects: Vec<&str> = names
+        .into_iter()
+        .filter(|name| {
+            let name = name.to_lowercase();
+            words.iter().any(|word| name.contains(word))
+        })
+        .collect();
+    // Names of Secrets. Only the kubelet reads them, to pull images.
+    assert_eq!(suspects, ["imagePullSecrets"]);
+    // The author chooses a candidate's image, and therefore its command. The author can't choose the database's
+    // image.
+    let holders: Vec<&String> = schema["properties"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, part)| property_names(part).contains("command"))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(holders, ["candidates"]);
+    let text = definition.to_string();
+    for open in ["preserve-unknown-fields", "embedded-resource"] {
+        assert!(!text.contains(&format!("x-kubernetes-{open}")), "{open}");
     }
 }

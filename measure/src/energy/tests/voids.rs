@@ -452,6 +452,31 @@ fn readings_interrupted() {
     assert_void(&without(400.0, 406.0), "ReadingsInterrupted");
 }
 
+/// The load lasts from 80 s to 340 s. The window is 20 s long, and one second of load lies between it and that
+/// end of the load.
+#[test]
+fn a_reading_that_is_late_next_to_a_short_tail() {
+    let without = |window: Window, from: f64, to: f64, load: Option<f64>| {
+        let mut lab = Lab::read_every(0.1);
+        lab.measured = window;
+        lab.ends.load_before_seconds = load;
+        lab.ends.load_after_seconds = load;
+        lab.readings
+            .retain(|r| !(T0 + from..T0 + to).contains(&r.at_unix_seconds()));
+        lab
+    };
+    let (first, last) = (window(81.0, 101.0), window(319.0, 339.0));
+    for (window, from, to) in [(last, 338.4, 341.0), (first, 79.0, 81.6)] {
+        let late = without(window, from, to, Some(1.0));
+        let message = assert_void(&late, "ReadingsInterrupted");
+        assert!(message.contains("none covers the 2.7"), "{message}");
+        // The length of the load is unknown, or covers the readings.
+        assert_counted(&without(window, from, to, None));
+        assert_counted(&without(window, from, to, Some(3.0)));
+    }
+    assert_counted(&without(last, 338.4, 339.8, Some(1.0)));
+}
+
 #[test]
 fn readings_that_do_not_reach_the_ends() {
     // From the first reading at -1.37 s, and to the last at 421.63 s.

@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// The cells of these figures. WINNER and RATIO are about the leading candidates; in a sweep, RATIO is at the point with the
-/// closest ratio. All other figures belong to one candidate at one point. The first of them names that candidate and that
-/// point, unless WINNER names the candidate alone and there is one point. In a sweep without a winner they belong to the
-/// candidate that WINNER names first.
+/// closest ratio. All other figures belong to one candidate at one point. The first of them names that candidate. A row of
+/// 120 characters has no room for one name twice: the winner's name is left out, and in a sweep the name of the candidate that
+/// WINNER names first. In a sweep the first figure names the point too.
 pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
     let table = Table::of(figures);
     let ratio = table.ratio();

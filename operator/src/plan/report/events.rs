@@ -11,7 +11,11 @@ use crate::{
     plan::{
         action::EventNote,
         names::run_id,
-        report::{cells, estimate::left, trial::TrialFigures},
+        report::{
+            cells,
+            estimate::left,
+            trial::{TrialFigures, warning},
+        },
     },
     text,
 };
@@ -54,6 +58,7 @@ pub fn of_trial(
     let message = record.message.clone().unwrap_or_default();
     let words: Vec<String> = std::iter::once(message)
         .chain(figures.into_iter().flatten())
+        .chain(warning(record))
         .collect();
     Some(EventNote {
         warning: outcome != Outcome::Measured,

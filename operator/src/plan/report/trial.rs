@@ -5,7 +5,10 @@ use frugality_measure::{energy::EnergyFigures, figures::RequestFigures, reading:
 use crate::{
     api::{Figure, FrugalityTrialSpec, FrugalityTrialStatus, TrialColumns},
     load::units::Units,
-    plan::report::cells::{self, IntervalDisplay},
+    plan::{
+        report::cells::{self, IntervalDisplay},
+        verdict::is_rate_limited_alone,
+    },
 };
 
 /// A single trial has no interval.
@@ -80,4 +83,14 @@ impl TrialFigures {
         });
         [energy, rate, time].into_iter().flatten().collect()
     }
+}
+
+/// What the verdict may later say about a measured trial. A person can then stop the run early. The trials of a candidate
+/// together decide it.
+#[must_use]
+pub fn warning(record: &FrugalityTrialStatus) -> Option<String> {
+    is_rate_limited_alone(record).then(|| {
+        "the injector set this rate: if it does so in most trials, the result withholds these figures (InjectorLimited)"
+            .to_owned()
+    })
 }

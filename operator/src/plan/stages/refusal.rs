@@ -3,7 +3,7 @@
 use std::ops::ControlFlow::{Break, Continue};
 
 use crate::{
-    api::{FrugalityTrialStatus, Outcome, Reason},
+    api::{Outcome, Reason},
     plan::{
         action::Plan,
         context::{Context, Stage},
@@ -33,10 +33,7 @@ pub(in crate::plan) fn is_not_permanent(
 /// Returns the same plan. If the plan tries again to create an object or an entry that was refused, its conditions say so.
 pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, mut plan: Plan) -> Plan {
     let creates = plan.opened().is_some() || !plan.create.is_empty();
-    let fails = |record: &FrugalityTrialStatus| record.outcome == Some(Outcome::Failed);
-    let opens_again = plan.opened().is_some()
-        && context.entry_refused().is_some()
-        && !plan.record().is_some_and(|(_, record)| fails(record));
+    let opens_again = plan.opened().is_some() && context.entry_refused().is_some();
     let tries_again = opens_again || (creates && plan.record().is_none());
     let Some(refusal) = context.observed.refused.as_ref().filter(|_| tries_again) else {
         return plan;
@@ -45,9 +42,16 @@ pub(in crate::plan) fn reported(context: &Context<'_>, nodes: &Nodes, mut plan: 
         Reason::QuotaExceeded => "it has room",
         _ => "it is accepted",
     };
+    let end = plan
+        .record()
+        .filter(|(_, record)| record.outcome == Some(Outcome::Failed))
+        .and_then(|(_, record)| record.message.as_ref())
+        .map_or_else(String::new, |message| {
+            format!(". Then the run ends: {message}")
+        });
     let state = State::Running {
         reason: refusal.reason,
-        message: format!("{}; waiting until {until}", refusal.message),
+        message: format!("{}; waiting until {until}{end}", refusal.message),
     };
     plan.status = context.report(Some(nodes), None, &state).status;
     plan.requeue_seconds = REFUSED_REQUEUE_SECONDS;

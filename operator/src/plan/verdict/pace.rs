@@ -135,8 +135,13 @@ impl Evidence<'_> {
                 ));
             }
             let rate = self.measured(name, Measure::RequestsPerSecond, self.settings.level)?;
+            // Of several candidates, the reason why they are not compared has the remedy.
+            let remedy = match self.settings.candidates.as_slice() {
+                [_] => format!(" To measure it, {}.", self.limit_remedy()),
+                _ => String::new(),
+            };
             Some(format!(
-                "{words} The limit is {} {}s/s, and {name} may reach more.",
+                "{words} The limit is {} {}s/s, and {name} may reach more.{remedy}",
                 text::number(rate.value),
                 self.settings.units.one
             ))
@@ -198,6 +203,13 @@ pub(super) fn limit_words(candidate: &str, limited: Limited) -> String {
             percent(LEAST_OCCUPANCY)
         ),
     }
+}
+
+/// Whether the injector set the rate of one trial, as far as this trial alone shows.
+#[must_use]
+pub fn is_rate_limited_alone(trial: &FrugalityTrialStatus) -> bool {
+    let pace = pace(trial);
+    pace.is_some_and(|pace| limited(&[pace]).is_some_and(|it| it.is_rate))
 }
 
 /// The pace in one trial.

@@ -1,0 +1,163 @@
+//! Checks that one genuine meter was read, that it went on, and that its node did not change.
+
+use crate::energy::evidence::AttemptEvidence;
+use crate::model::LinearModel;
+use crate::reading::{MeterIdentity, Provenance, Reading};
+use crate::void::Void;
+
+/// No node draws less, in watts. If a counter has stood still for longer than this power needs for one step,
+/// the counter is dead.
+const LEAST_WATTS: f64 = 0.1;
+
+/// The meter does not invent its values.
+pub(super) fn meter_is_genuine(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let mut readings = evidence
+        .series
+        .readings()
+        .iter()
+        .chain(evidence.series.scrapes());
+    match readings.find(|reading| reading.meter.provenance == Provenance::Fake) {
+        Some(fake) => Err(Void::MeterFake {
+            source_name: fake.meter.source.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The meter takes new readings while it is scraped, and its source gives it new values. Every node draws
+/// power. A counter that stands still is therefore as dead as a timestamp that stands still. Only a counter
+/// of known, large steps may stand still for a while.
+pub(super) fn meter_moves_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let limit_seconds = evidence.attempt.limits.max_reading_gap_seconds;
+    let stands_still = |a: &Reading, b: &Reading| {
+        let seconds = b.scraped_at_unix_seconds - a.scraped_at_unix_seconds;
+        (a.meter_unix_seconds.is_some() && a.meter_unix_seconds == b.meter_unix_seconds)
+            || (a.node_joules.total_cmp(&b.node_joules).is_eq()
+                && b.resolution_joules
+                    .is_none_or(|step| step < LEAST_WATTS * seconds))
+    };
+    let age = evidence.series.max_of(|reading| reading.source_age_seconds);
+    if let Some(seconds) = age.filter(|seconds| *seconds > limit_seconds) {
+        return Err(Void::MeterStale {
+            seconds,
+            limit_seconds,
+        });
+    }
+    let mut since: Option<&Reading> = None;
+    for scrape in evidence.series.scrapes() {
+        match since {
+            Some(first) if stands_still(first, scrape) => {
+                let seconds = scrape.scraped_at_unix_seconds - first.scraped_at_unix_seconds;
+                if seconds > limit_seconds {
+                    return Err(Void::MeterStale {
+                        seconds,
+                        limit_seconds,
+                    });
+                }
+            }
+            _ => since = Some(scrape),
+        }
+    }
+    Ok(())
+}
+
+/// The meter did not restart its counters.
+pub(super) fn meter_did_not_restart(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    evidence.series.steps().try_for_each(|(a, b)| {
+        match (a.meter_start_unix_seconds, b.meter_start_unix_seconds) {
+            (Some(from_unix_seconds), Some(to_unix_seconds))
+                if from_unix_seconds.total_cmp(&to_unix_seconds).is_ne() =>
+            {
+                Err(Void::MeterRestarted {
+                    from_unix_seconds,
+                    to_unix_seconds,
+                })
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Meter, source, provenance, zone and the model's watts never change.
+pub(super) fn meter_is_the_same(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    evidence
+        .series
+        .steps()
+        .try_for_each(|(a, b)| same_meter((&a.meter, &a.zone), (&b.meter, &b.zone)))
+}
+
+/// Checks that two meters, each with its zone, are one.
+pub fn same_meter(
+    (earlier, earlier_zone): (&MeterIdentity, &str),
+    (later, later_zone): (&MeterIdentity, &str),
+) -> Result<(), Void> {
+    let traits = |meter: &MeterIdentity, zone: &str| {
+        [
+            ("name", meter.name.clone()),
+            ("version", meter.version.clone()),
+            ("source", meter.source.clone()),
+            (
+                "board",
+                meter.board.clone().unwrap_or_else(|| "none".to_owned()),
+            ),
+            ("provenance", meter.provenance.to_string()),
+            ("zone", zone.to_owned()),
+            ("model", coefficients(meter.model)),
+        ]
+    };
+    if earlier == later && earlier_zone == later_zone {
+        return Ok(());
+    }
+    let differing = traits(earlier, earlier_zone)
+        .into_iter()
+        .zip(traits(later, later_zone))
+        .find(|(from, to)| from != to);
+    differing.map_or(Ok(()), |((what, from), (_, to))| {
+        Err(Void::MeterChanged {
+            what: what.to_owned(),
+            from,
+            to,
+        })
+    })
+}
+
+/// All digits of a model. Two different models therefore have different texts.
+fn coefficients(model: Option<LinearModel>) -> String {
+    let Some(model) = model else {
+        return "none".to_owned();
+    };
+    let uncertainty = model.uncertainty.map_or_else(
+        || "accuracy unknown".to_owned(),
+        |known| format!("u = {} and {}", known.idle_watts, known.watts_per_cpu),
+    );
+    let (idle_watts, watts_per_cpu) = (model.idle_watts, model.watts_per_cpu);
+    format!("{idle_watts} W + {watts_per_cpu} W per CPU, {uncertainty}")
+}
+
+/// The instrument was never at the end of its scale. There it would report too little, by an unknown amount.
+pub(super) fn meter_within_its_scale(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let readings: f64 = evidence
+        .series
+        .steps()
+        .filter_map(|(a, b)| Some(b.saturated_readings? - a.saturated_readings?))
+        .sum();
+    if readings > 0.0 {
+        return Err(Void::MeterSaturated { readings });
+    }
+    Ok(())
+}
+
+/// Kernel, governor and firmware never change.
+pub(super) fn node_is_the_same(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    evidence.series.steps().try_for_each(|(a, b)| {
+        a.platform
+            .change(&b.platform)
+            .map_or(Ok(()), |(what, from, to)| {
+                Err(Void::NodeChanged {
+                    what: what.to_owned(),
+                    from,
+                    to,
+                })
+            })
+    })
+}
