@@ -445,7 +445,8 @@ fn property_names(schema: &Value) -> BTreeSet<&str> {
     let named = properties.clone().map(|(name, _)| name.as_str());
     let inner = properties
         .map(|(_, inner)| inner)
-        .chain([&schema["items"], &schema["additionalProperties"]]);
+        .chain([&schema["items"], &schema["additionalProperties"]])
+        .filter(|inner| inner.is_object());
     named.chain(inner.flat_map(property_names)).collect()
 }
 
