@@ -22,9 +22,9 @@ func main() {
 	}
 	path := flag.String("slices-file", "", "`path` of the file to which the slices of a load are written, as JSON")
 	var slices *recorder
-	cli.FortioMain(func(_ *fhttp.HTTPOptions, options *periodic.RunnerOptions) {
+	cli.FortioMain(func(http *fhttp.HTTPOptions, options *periodic.RunnerOptions) {
 		if *path != "" {
-			slices = newRecorder(options)
+			slices = newRecorder(options, http.HTTPReqTimeOut)
 			options.AccessLogger = slices
 		}
 	})

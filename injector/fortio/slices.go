@@ -26,13 +26,18 @@ const (
 
 // slice contains the requests that began in a part of the run.
 type slice struct {
-	errors    uint64
+	errors uint64
+	// late is the number of errors that Fortio counts as successes, and lateTime is their time in seconds.
+	late      uint64
+	lateTime  float64
 	latencies *stats.Histogram
 }
 
 func (s *slice) add(other *slice) {
 	s.errors += other.errors
-	other.errors = 0
+	s.late += other.late
+	s.lateTime += other.lateTime
+	other.errors, other.late, other.lateTime = 0, 0, 0
 	// Empties the other.
 	s.latencies.Transfer(other.latencies)
 }
@@ -52,6 +57,8 @@ type connection struct {
 // recorder makes the slices while Fortio runs. Fortio calls it once before and once after each request.
 type recorder struct {
 	newHistogram func() *stats.Histogram
+	// timeout is the longest time of a request, in seconds.
+	timeout float64
 	// start is when the first request began, in Unix nanoseconds.
 	start       atomic.Int64
 	connections []connection
@@ -65,8 +72,9 @@ type recorder struct {
 
 var _ periodic.AccessLogger = (*recorder)(nil)
 
-func newRecorder(options *periodic.RunnerOptions) *recorder {
+func newRecorder(options *periodic.RunnerOptions, timeout time.Duration) *recorder {
 	r := &recorder{
+		timeout: timeout.Seconds(),
 		newHistogram: func() *stats.Histogram {
 			return stats.NewHistogram(options.Offset.Seconds(), options.Resolution)
 		},
@@ -94,7 +102,9 @@ func (r *recorder) Start(ctx context.Context, _ periodic.ThreadID, _ int64, at t
 	return ctx
 }
 
-// Report adds a request that has ended. Its latency is in seconds.
+// Report adds a request that has ended. Its latency is in seconds. If the answer on a used connection is late, Fortio
+// sends the request again and counts only the second answer (Fetch in fhttp/http_client.go). Here such a request is an
+// error.
 func (r *recorder) Report(_ context.Context, id periodic.ThreadID, _ int64, at time.Time, latency float64, ok bool, _ string) {
 	c := &r.connections[id]
 	// Another connection's first request may have begun before the one that set the start.
@@ -106,10 +116,15 @@ func (r *recorder) Report(_ context.Context, id periodic.ThreadID, _ int64, at t
 	}
 	c.isUsed = true
 	c.lastBegan, c.lastEnded = since, since+time.Duration(latency*float64(time.Second))
-	if ok {
+	isLate := r.timeout > 0 && latency > r.timeout
+	if ok && !isLate {
 		c.latencies.Record(latency)
-	} else {
-		c.errors++
+		return
+	}
+	c.errors++
+	if ok {
+		c.late++
+		c.lateTime += latency
 	}
 }
 
@@ -152,6 +167,8 @@ func (r *recorder) widen() {
 
 // result is the JSON that the injector reads (Slices in measure/src/slices.rs).
 type result struct {
+	LateRequests    uint64   `json:"lateRequests"`
+	LateSeconds     float64  `json:"lateSeconds"`
 	SliceSeconds    float64  `json:"sliceSeconds"`
 	WholeSeconds    float64  `json:"wholeSeconds"`
 	Successes       []int64  `json:"successes"`
@@ -191,6 +208,8 @@ func (r *recorder) result() result {
 		latencies := slice.latencies.Export()
 		told.Successes = append(told.Successes, latencies.Count)
 		told.Errors = append(told.Errors, slice.errors)
+		told.LateRequests += slice.late
+		told.LateSeconds += slice.lateTime
 		var mean, p99 *int64
 		if latencies.Count > 0 {
 			mean = nanoseconds(latencies.Avg)

@@ -18,7 +18,7 @@ func recorderOf(connections int, duration time.Duration, requests int64) *record
 		Duration:   duration,
 		Exactly:    requests,
 		Resolution: 0.0001,
-	})
+	}, 3*time.Second)
 }
 
 // send adds a request that begins at a time after the run's first one.
@@ -65,6 +65,21 @@ func TestARunOfKnownLengthHas32Slices(t *testing.T) {
 		equal(t, "successes", count, 2)
 		equal(t, "mean", *told.MeanNanoseconds[index], 1_000_000_000)
 	}
+}
+
+func TestAnAnswerAfterTheTimeoutIsAnError(t *testing.T) {
+	r := recorderOf(1, 32*time.Second, 0)
+	send(r, 0, 0, 0.001, true)
+	send(r, 0, time.Second, 3, true)
+	send(r, 0, 5*time.Second, 3.25, true)
+	// Fortio counts this one itself.
+	send(r, 0, 9*time.Second, 3.5, false)
+	told := r.result()
+	successes, errors, _ := sums(told)
+	equal(t, "successes", successes, 2)
+	equal(t, "errors", errors, 2)
+	equal(t, "late", told.LateRequests, 1)
+	near(t, "late seconds", told.LateSeconds, 3.25)
 }
 
 func TestARequestAfterTheLengthIsInTheLastSlice(t *testing.T) {

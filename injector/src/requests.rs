@@ -38,7 +38,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<LoadEnd, F
         _ => None,
     };
     let json = process.output();
-    let measured = measured(&json, &ended);
+    let measured = measured(&plan.measured, &json, &ended);
     if let Ok(result) = &measured {
         say(&plan.measured, result);
     }
@@ -52,7 +52,10 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<LoadEnd, F
         tail_span = span(run, process.output(), &ended);
         interrupted = ended.stop.map(|stop| format!("{}: {stop}", run.name));
     }
-    let measured = measured?;
+    let mut measured = measured?;
+    let slices = slices
+        .read(&mut measured, plan.measured.settings.timeout_seconds)
+        .map_err(|problem| Failure::of(&problem))?;
     if interrupted.is_none() && measured.is_interrupted() {
         interrupted = Some(format!("{}: ended early", plan.measured.name));
     }
@@ -63,7 +66,7 @@ pub(crate) fn put_on(plan: &RequestPlan, watch: &mut Watch) -> Result<LoadEnd, F
         interrupted,
         asked_warm_up_seconds: asked_seconds(plan.warm_up.as_ref()),
         asked_tail_seconds: asked_seconds(plan.tail.as_ref()),
-        slices: slices.read(),
+        slices,
         with_course: plan.with_course,
         json_line: json.stdout.lines().map(str::trim).collect(),
     })
@@ -118,7 +121,7 @@ fn finish(run: &Run, plan: &RequestPlan, watch: &mut Watch) -> Result<(Process, 
 }
 
 /// The measured run's result, or the reason for its absence.
-fn measured(output: &Output, ended: &Ended) -> Result<FortioResult, Failure> {
+fn measured(run: &Run, output: &Output, ended: &Ended) -> Result<FortioResult, Failure> {
     let failure = |problem: &dyn Display| Failure {
         error: match ended.stop {
             Some(stop) => format!("no result of the measured run ({stop}): {problem}"),
@@ -130,7 +133,11 @@ fn measured(output: &Output, ended: &Ended) -> Result<FortioResult, Failure> {
     if !ended.status.success() {
         return Err(failure(&format!("Fortio ended with {}", ended.status)));
     }
-    parse(&output.stdout).map_err(|error| failure(&error))
+    let result = parse(&output.stdout).map_err(|error| failure(&error))?;
+    run.settings
+        .check_answers(&result)
+        .map_err(|error| failure(&error))?;
+    Ok(result)
 }
 
 /// The time span of the warm-up or the tail, if it left a result. A missing result is logged and does not end the

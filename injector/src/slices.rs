@@ -5,13 +5,25 @@ use std::{
     process::Stdio,
 };
 
-use frugality_measure::slices::Slices;
+use frugality_measure::{fortio::FortioResult, slices::Slices};
+use serde::Deserialize;
 
 /// Path to which Fortio writes its slices: its standard input, a pipe that Fortio uses for nothing else.
 pub(crate) const PATH: &str = "/proc/self/fd/0";
 
 /// Longer than any slices. A pipe holds as much, so Fortio never waits for a reader.
 const LIMIT_BYTES: u64 = 1 << 16;
+
+/// The text that `injector/fortio` writes.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    #[serde(flatten)]
+    slices: Slices,
+    /// Requests that Fortio counts as successes although their answers came after the timeout, and their time.
+    late_requests: u64,
+    late_seconds: f64,
+}
 
 /// The readable end of the pipe.
 pub(crate) struct SlicesPipe(PipeReader);
@@ -23,16 +35,27 @@ impl SlicesPipe {
         Ok((Self(reader), writer.into()))
     }
 
-    /// The slices of a Fortio that has ended. `None` if no request was sent or the text is invalid.
-    pub(crate) fn read(self) -> Option<Slices> {
+    /// The slices of a Fortio that has ended, after the late answers are counted as errors of its result. `None` if no
+    /// request was sent, or if the text is invalid. `Err` if the number of late answers is then unknown.
+    pub(crate) fn read(
+        self,
+        result: &mut FortioResult,
+        timeout_seconds: f64,
+    ) -> Result<Option<Slices>, String> {
         let mut text = String::new();
         let read = self.0.take(LIMIT_BYTES).read_to_string(&mut text);
-        let parsed = read.and_then(|_| Ok(serde_json::from_str::<Slices>(&text)?));
+        let parsed = read.and_then(|_| Ok(serde_json::from_str::<Written>(&text)?));
         match parsed {
-            Ok(slices) => Some(slices).filter(|it| !it.successes.is_empty()),
+            Ok(written) => {
+                result.count_late(written.late_requests, written.late_seconds);
+                Ok(Some(written.slices).filter(|it| !it.successes.is_empty()))
+            }
+            Err(error) if result.latency.max_seconds > timeout_seconds => Err(format!(
+                "the number of answers after the timeout is not known, because Fortio wrote no slices: {error}"
+            )),
             Err(error) => {
                 eprintln!("Fortio wrote no slices, so the report has none: {error}");
-                None
+                Ok(None)
             }
         }
     }
@@ -46,27 +69,63 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Option<Slices> {
+    /// A result of Fortio: 50 requests.
+    fn result() -> FortioResult {
+        let sample = include_str!("../../measure/tests/data/fortio-sample.json");
+        frugality_measure::fortio::parse(sample).unwrap()
+    }
+
+    fn read_into(
+        result: &mut FortioResult,
+        text: &str,
+        timeout_seconds: f64,
+    ) -> Result<Option<Slices>, String> {
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(text.as_bytes()).unwrap();
         drop(writer);
-        SlicesPipe(reader).read()
+        SlicesPipe(reader).read(result, timeout_seconds)
+    }
+
+    fn read(text: &str) -> Option<Slices> {
+        read_into(&mut result(), text, 3.0).unwrap()
     }
 
     #[test]
     fn the_slices_of_a_run_are_read() {
         let slices = read(
             r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[2,1],"errors":[0,1],
-                "meanNanoseconds":[1500000,2000000],"p99Nanoseconds":[null,null]}"#,
+                "meanNanoseconds":[1500000,2000000],"p99Nanoseconds":[null,null],
+                "lateRequests":0,"lateSeconds":0}"#,
         );
         let slices = slices.unwrap();
         assert_eq!((slices.successes, slices.errors), (vec![2, 1], vec![0, 1]));
     }
 
     #[test]
+    fn answers_after_the_timeout_are_errors_of_the_result() {
+        let before = result();
+        let mut after = before.clone();
+        let text = r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[1],"errors":[2],
+            "meanNanoseconds":[1500000],"p99Nanoseconds":[null],"lateRequests":2,"lateSeconds":0.003}"#;
+        read_into(&mut after, text, 0.001).unwrap();
+        assert_eq!(after.span().errors, before.span().errors + 2);
+        assert_eq!(after.codes[&200], before.codes[&200] - 2);
+        assert_eq!(after.codes[&-1], 2);
+        let moved = after.error_latency.sum_seconds - before.error_latency.sum_seconds;
+        assert!((moved - 0.003).abs() < 1e-9, "{moved}");
+    }
+
+    #[test]
+    fn without_slices_the_late_answers_of_a_slow_run_are_unknown() {
+        let slowest = result().latency.max_seconds;
+        assert!(read_into(&mut result(), "", slowest / 2.0).is_err());
+        assert_eq!(read_into(&mut result(), "", 2.0 * slowest), Ok(None));
+    }
+
+    #[test]
     fn a_run_without_requests_and_a_run_that_was_killed_have_no_slices() {
         let none = r#"{"sliceSeconds":0.5,"wholeSeconds":0,"successes":[],"errors":[],
-            "meanNanoseconds":[],"p99Nanoseconds":[]}"#;
+            "meanNanoseconds":[],"p99Nanoseconds":[],"lateRequests":0,"lateSeconds":0}"#;
         assert_eq!(read(none), None);
         assert_eq!(read(""), None);
         assert_eq!(read("{\"sliceSeconds\":"), None);

@@ -233,6 +233,44 @@ fn a_target_that_refuses_connections_is_an_outcome() {
     assert_eq!(report.measured.figures(&[200]).ms_per_request, None);
 }
 
+/// Fortio sends such a request again, and by its own count it has no error.
+#[test]
+fn a_request_without_an_answer_in_time_is_an_error_although_a_second_one_is_answered() {
+    let target = Target::start(Duration::from_millis(1), Answer::NeverEach(50));
+    let arguments = "--connections 2 --duration-seconds 3 --timeout-seconds 0.2";
+    let report = run("late", &target.url("/"), arguments).report(0);
+    let figures = report.measured.figures(&[200]);
+    let share = figures.error_rate.unwrap();
+    assert!((0.012..0.03).contains(&share), "{share}");
+    let slices = report.slices.unwrap();
+    assert_eq!(slices.errors.iter().sum::<u64>(), figures.errors);
+    // The times of the errors are not among the successes' times.
+    assert!(figures.ms_per_request.unwrap() < 50.0, "{figures:?}");
+}
+
+#[test]
+fn answers_longer_than_fortios_usual_buffer_are_read_as_a_whole() {
+    let target = Target::start(Duration::ZERO, Answer::Bytes(200_000));
+    let arguments = "--connections 2 --duration-seconds 1";
+    let report = run("large", &target.url("/"), arguments).report(0);
+    let figures = report.measured.figures(&[200]);
+    assert_eq!(figures.errors, 0);
+    assert_eq!(figures.mean_body_bytes, Some(200_000.0));
+    assert_eq!(report.measured.fortio().unwrap().sockets, 2);
+}
+
+#[test]
+fn answers_that_fortio_would_cut_leave_no_result() {
+    let target = Target::start(Duration::ZERO, Answer::Bytes(5_000_000));
+    let ended = run(
+        "too-large",
+        &target.url("/"),
+        "--connections 1 --requests 5",
+    );
+    let (message, ..) = ended.failure(1);
+    assert!(message.contains("longer than the 4096 KiB"), "{message}");
+}
+
 #[test]
 fn a_target_that_hangs_longer_than_the_timeout_is_an_outcome_in_bounded_time() {
     let target = Target::start(Duration::ZERO, Answer::Never);

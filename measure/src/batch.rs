@@ -117,7 +117,8 @@ fn begins_in(before: &str, pattern: &str) -> bool {
     }
 }
 
-/// Whether the number continues after the group; separators count as in [`begins_in`].
+/// Whether the number continues after the group; separators count as in [`begins_in`]. A letter next to a number
+/// is a unit, such as M or ms. It may be another one in the next execution, so the pattern must contain it.
 fn goes_on(after: &str, pattern: &str) -> bool {
     let mut following = after.chars();
     match following.next() {
@@ -137,7 +138,8 @@ fn goes_on(after: &str, pattern: &str) -> bool {
             };
             rest.starts_with(|c: char| c.is_ascii_digit()) && !is_said
         }
-        _ => false,
+        Some(c) => c.is_alphabetic() && pattern.trim_start_matches(')').is_empty(),
+        None => false,
     }
 }
 

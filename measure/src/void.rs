@@ -186,6 +186,17 @@ pub enum Void {
         /// The limit, in seconds.
         limit_seconds: f64,
     },
+    /// The instrument shows one power for idle and for load.
+    #[error(
+        "the meter's source stood still: it showed {watts:.3} W in each reading, although the node used {cpus:.2} CPUs more \
+         under load"
+    )]
+    PowerConstant {
+        /// The power, in watts.
+        watts: f64,
+        /// CPU use under load minus CPU use in the idle baselines, in CPUs.
+        cpus: f64,
+    },
     /// The meter restarted its counters.
     #[error(
         "the meter restarted: it counted since {from_unix_seconds:.3}, then since {to_unix_seconds:.3}"
@@ -316,7 +327,7 @@ impl Void {
             Self::WindowsOutOfOrder { .. } => "WindowsOutOfOrder",
             Self::MeterMissing { .. } => "MeterMissing",
             Self::MeterFake { .. } => "MeterFake",
-            Self::MeterStale { .. } => "MeterStale",
+            Self::MeterStale { .. } | Self::PowerConstant { .. } => "MeterStale",
             Self::MeterRestarted { .. } => "MeterRestarted",
             Self::MeterChanged { .. } => "MeterChanged",
             Self::MeterSaturated { .. } => "MeterSaturated",

@@ -98,6 +98,8 @@ fn the_last_match_counts_and_only_a_number_above_zero() {
 #[case("([0-9.]+) MB/s", "1,234.5 MB/s", "234.5", "1,234.5")]
 #[case("([0-9]+) s", "0.5 s", "5", "0.5")]
 #[case("([0-9]+) ops", "1.5e+09 ops", "09", "1.5e+09")]
+#[case("ops: ([0-9.]+)", "ops: 1.2M", "1.2", "1.2M")]
+#[case("n ([0-9]+)", "n 12ms, 7", "12", "12ms,")]
 fn a_part_of_a_number_is_refused(
     #[case] pattern: &str,
     #[case] output: &str,
@@ -115,7 +117,8 @@ fn a_part_of_a_number_is_refused(
 #[rstest]
 #[case("n ([0-9]+),", "n 390,786", 390.0)]
 #[case("n ([0-9]+)", "n 12.", 12.0)]
-#[case("n ([0-9]+)", "n 12ms, 7", 12.0)]
+#[case("n ([0-9]+)ms", "n 12ms, 7", 12.0)]
+#[case("n ([0-9.]+)[a-z]+", "n 1.2ms", 1.2)]
 #[case("n ([0-9]+)", "n 12e", 12.0)]
 #[case("(?:[^,]*,){2}([0-9]+)", "5,6,7", 7.0)]
 #[case(r"[0-9]+\.([0-9]+)(?:,.*)?", "5.6,7", 6.0)]

@@ -11,7 +11,7 @@ use crate::common::{
     run_of, two_with,
     world::{World, node},
 };
-use frugality_measure::energy::Window;
+use frugality_measure::{energy::Window, reading::Provenance};
 use frugality_operator::{
     api::{Comparison, FrugalityBenchmark, Reason, Verdict},
     plan::{
@@ -93,6 +93,20 @@ fn a_ratio_between_boards_includes_the_accuracy_of_both_meters() {
         plan.status.columns.unwrap().ratio.as_deref(),
         Some("0.33 [0.29–0.39]")
     );
+}
+
+/// Both boards may have their watts from one table, so the two models may be wrong in opposite directions by one cause.
+#[test]
+fn the_uncertainties_of_two_models_add_up() {
+    let plan = plan(&boards(&[]), |block, candidate| Trial {
+        provenance: Provenance::Modelled,
+        model: None,
+        ..dearer(3.0)(block, candidate)
+    });
+    let ratio = only(&plan.status.comparisons).ratio;
+    let half = 0.046_437_8_f64.hypot(2.0 * (0.05 + 0.05));
+    let upper = ratio.expanded.unwrap().upper;
+    assert!((upper / ratio.value - half.exp()).abs() < 1e-6, "{upper}");
 }
 
 #[test]

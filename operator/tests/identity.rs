@@ -82,12 +82,12 @@ fn assert_ids(object: &Value, run: &str, measurement: &str) {
 fn the_ids_of_a_benchmark_with_defaults_only_are_pinned() {
     let object = stored(SMALLEST, &[]);
     assert_eq!(object["spec"]["trials"]["blocks"], 10, "it is filled in");
-    assert_ids(&object, "46603b28", "46603b28");
+    assert_ids(&object, "46603b28", "74f98161");
 }
 
 #[test]
 fn the_ids_of_a_benchmark_with_every_field_are_pinned() {
-    assert_ids(&stored(FULL, &[]), "0342da34", "1d2f5b88");
+    assert_ids(&stored(FULL, &[]), "0342da34", "258f13ea");
 }
 
 #[test]
@@ -125,6 +125,31 @@ fn a_benchmark_has_the_same_ids_before_and_after_the_api_server_fills_it_in() {
         written["metadata"]["uid"] = UID.into();
         assert_eq!(ids(&written), ids(&stored(text, &[])));
     }
+}
+
+/// Who adds blocks because a run was undecided tries again.
+#[test]
+fn more_trials_or_another_order_of_them_are_another_run_of_the_same_measurement() {
+    let (run, measurement) = ids(&stored(SMALLEST, &[]));
+    let trials = stored(SMALLEST, &[])["spec"]["trials"].clone();
+    let with = |field: &str, value: Value| {
+        let mut trials = trials.clone();
+        trials[field] = value;
+        ids(&stored(SMALLEST, &[("trials", trials)]))
+    };
+    for (field, value) in [
+        ("blocks", json!(20)),
+        ("looks", json!([5, 10])),
+        ("seed", json!(7)),
+        ("maxAttempts", json!(5)),
+    ] {
+        let (other_run, same) = with(field, value);
+        assert_ne!(other_run, run, "{field}");
+        assert_eq!(same, measurement, "{field}");
+    }
+    // Another control or baseline is another measurement.
+    assert_ne!(with("idleBaseline", json!("20s")).1, measurement);
+    assert_ne!(with("control", json!("rust")).1, measurement);
 }
 
 /// A change of the judgement starts no run.

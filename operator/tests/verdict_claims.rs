@@ -3,9 +3,11 @@
 
 use crate::common::{
     assert_near,
-    entries::{Trial, entry, factor, judged, ledger, ordered_ledger, without_figures},
+    entries::{Trial, entry, factor, judged, ledger, ordered_ledger, swept, without_figures},
     judgement::{CLAIM_HALF, CLAIM_UPPER, UPPER, assert_ended, budgets, status, usual},
-    run_of, two, two_with,
+    run_of,
+    sweep::{at, saturating},
+    two, two_with,
 };
 use frugality_operator::{
     api::{
@@ -609,6 +611,43 @@ fn many_or_unequal_void_attempts_are_noted() {
     assert!(
         unequal.contains("(Fisher's exact test, p = 0.02"),
         "{unequal}"
+    );
+}
+
+/// Two of rust's twelve attempts at one point are void. Over all points these are one in sixteen.
+#[test]
+fn void_attempts_at_one_point_are_noted() {
+    let benchmark = at(&[1, 8, 32], &[("/trials/blocks", json!(10))]);
+    let note = |voids: usize| {
+        let mut trials = swept(&benchmark, |connections, block, _, entrant| {
+            saturating(connections, block, entrant)
+        });
+        let of_rust = |trial: &&FrugalityTrial| {
+            trial.spec.candidate == "rust" && trial.spec.point == "c32-max"
+        };
+        let mut void: Vec<_> = trials.iter().filter(of_rust).take(voids).cloned().collect();
+        for first in &mut void {
+            for trial in &mut trials {
+                if trial.spec.block == first.spec.block {
+                    trial.spec.attempt = 2;
+                }
+            }
+            first.status = Some(without_figures(
+                Outcome::Void,
+                Reason::PodReplaced.as_str(),
+                "replaced",
+            ));
+        }
+        trials.extend(void);
+        let notes = judged(&benchmark, trials).status.notes;
+        notes.into_iter().find(|it| it.starts_with("Void attempts"))
+    };
+    assert_eq!(note(1), None);
+    let at_point = note(2).unwrap();
+    assert!(
+        at_point
+            .starts_with("Void attempts at c32-max: rust 2 of 12, python 0 of 10; more than 10 %"),
+        "{at_point}"
     );
 }
 

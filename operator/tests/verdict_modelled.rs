@@ -304,6 +304,41 @@ fn the_noise_floor_comes_from_the_noisiest_board() {
     assert_near(floor.share, (1.963_243_f64 * 0.04).exp_m1());
 }
 
+/// Rust's control differs from rust by up to 5 %. On a board that draws only idle watts, rust is 3 % better than python.
+#[test]
+fn each_board_of_a_claim_must_be_beyond_the_noise_floor() {
+    let benchmark = two_with(&[("/trials/control", json!("rust"))]);
+    let trials = ordered_ledger(&benchmark, |block, _, entrant| {
+        let (time, cpu, k) = match entrant {
+            "rust" => (0.97, 0.5, 0.012),
+            "python" => (1.0, 1.0, 0.010),
+            _ => (0.97, 0.5, -0.012),
+        };
+        let of_time = factor(block, if entrant == "python" { 0.001 } else { 0.002 });
+        on_board(BOX, 0.002 * time * of_time, 0.001 * cpu * factor(block, k))
+    });
+    let plan = judged(&benchmark, trials);
+    let floor = plan.status.noise_floor.as_ref().unwrap().share;
+    assert!((0.04..0.06).contains(&floor), "{floor}");
+    let only = comparison(&plan);
+    assert!(!only.separated);
+    assert_eq!(only.board, Some(BoardVerdict::DependsOnBoard));
+    assert_eq!(plan.status.winner, None);
+    // All boards of the range are beyond the floor.
+    let trials = ordered_ledger(&benchmark, |block, _, entrant| {
+        let (time, cpu, k) = match entrant {
+            "rust" => (0.8, 0.5, 0.012),
+            "python" => (1.0, 1.0, 0.010),
+            _ => (0.8, 0.5, -0.012),
+        };
+        let of_time = factor(block, if entrant == "python" { 0.001 } else { 0.002 });
+        on_board(BOX, 0.002 * time * of_time, 0.001 * cpu * factor(block, k))
+    });
+    let plan = judged(&benchmark, trials);
+    assert_eq!(comparison(&plan).board, Some(BoardVerdict::EveryBoard));
+    assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+}
+
 #[test]
 fn the_best_point_may_differ_on_another_board() {
     // Twice the connections halve the time of a request and cost 20 % more CPU time.
@@ -334,6 +369,24 @@ fn the_best_point_may_differ_on_another_board() {
         .as_ref()
         .unwrap();
     assert_eq!(best.among, ["c2-max"]);
+    // A model of unknown shape may be wrong in opposite directions at the two points, which differ by 22 %.
+    let of_unknown_shape = |uncertainty: Option<f64>| {
+        let plan = judged_over(&at(&[1, 2], &[]), |connections, block, candidate| Trial {
+            model: None,
+            meter_uncertainty: uncertainty,
+            ..of(connections, block, candidate)
+        });
+        let [rust, ..] = plan.status.sweep.as_slice() else {
+            panic!("{:?}", plan.status.sweep);
+        };
+        rust.most_requests_per_joule.clone()
+    };
+    assert_eq!(of_unknown_shape(None), None);
+    assert_eq!(of_unknown_shape(Some(0.03)).unwrap().among, ["c2-max"]);
+    assert_eq!(
+        of_unknown_shape(Some(0.06)).unwrap().among,
+        ["c1-max", "c2-max"]
+    );
 }
 
 proptest! {

@@ -4,10 +4,16 @@ use super::common::{
     entries::{SPREAD, Trial, judged, ordered_ledger},
     two_with,
 };
+use frugality_measure::reading::Provenance;
 use serde_json::json;
 
 /// Notes of a run of rust, its control and python. `of` returns the factor on an entrant's figure in block 5.
 fn notes(of: impl Fn(&str) -> f64) -> Vec<String> {
+    notes_with(&Trial::default(), of)
+}
+
+/// The same for trials with the power of this one.
+fn notes_with(power: &Trial, of: impl Fn(&str) -> f64) -> Vec<String> {
     let benchmark = two_with(&[("/trials/control", json!("rust"))]);
     let trials = ordered_ledger(&benchmark, |block, _, entrant| {
         let step = SPREAD[usize::try_from(block - 1).unwrap()];
@@ -20,10 +26,27 @@ fn notes(of: impl Fn(&str) -> f64) -> Vec<String> {
         let disturbed = if block == 5 { of(entrant) } else { 1.0 };
         Trial {
             gross: 0.000_17 * (k * step).exp() * disturbed,
-            ..Trial::default()
+            ..power.clone()
         }
     });
     judged(&benchmark, trials).status.notes
+}
+
+/// The spread of the pairs says nothing about other boards.
+#[test]
+fn with_modelled_power_the_note_has_no_ratio() {
+    let modelled = Trial {
+        provenance: Provenance::Modelled,
+        model: None,
+        meter_uncertainty: Some(0.1),
+        ..Trial::default()
+    };
+    let notes = notes_with(
+        &modelled,
+        |entrant| if entrant == "rust" { 1.5 } else { 1.0 },
+    );
+    let named = notes.iter().find(|it| it.starts_with("Block 5")).unwrap();
+    assert!(!named.contains("with this block"), "{named}");
 }
 
 #[test]

@@ -243,6 +243,27 @@ fn different_work_at_some_points_prevents_every_comparison() {
     );
 }
 
+/// Over all points together, the sizes differ by less than 1 %.
+#[test]
+fn different_work_at_one_point_prevents_every_comparison() {
+    let plan = judged_over(&at(&[1, 8, 32], &[]), |connections, block, name| Trial {
+        body_bytes: Some(if connections == 32 && name == "python" {
+            1020.0
+        } else {
+            1000.0
+        }),
+        ..saturating(connections, block, name)
+    });
+    assert!(plan.status.comparisons.is_empty());
+    let notes = &plan.status.notes;
+    assert!(
+        notes[0].starts_with(
+            "Not compared: rust answers with 1000 bytes on average and python with 1020 at c32-max."
+        ),
+        "{notes:?}"
+    );
+}
+
 #[test]
 fn a_noisy_point_is_no_dependence_on_the_load() {
     let plan = judged_over(&at(&[1, 8], &[]), |connections, block, name| {

@@ -23,6 +23,10 @@ pub(crate) enum Answer {
     },
     /// The target accepts the connection and reads the request, but does not answer.
     Never,
+    /// 200, except that each such request gets no answer.
+    NeverEach(u64),
+    /// 200 with a body of this many bytes.
+    Bytes(usize),
 }
 
 #[derive(Default)]
@@ -124,14 +128,23 @@ fn serve(
             );
             continue;
         }
-        {
+        let number = {
             let mut seen = seen.lock().unwrap();
             seen.requests += 1;
             seen.paths.insert(path);
             seen.last_request = request;
-        }
+            seen.requests
+        };
         match answer {
             Answer::Never => thread::sleep(Duration::from_secs(60)),
+            Answer::NeverEach(each) if number.is_multiple_of(each) => {
+                thread::sleep(Duration::from_secs(60));
+            }
+            Answer::NeverEach(_) => {
+                thread::sleep(delay);
+                respond(&mut stream, 200, "hello");
+            }
+            Answer::Bytes(length) => respond(&mut stream, 200, &"x".repeat(length)),
             Answer::Slower {
                 milliseconds_per_second,
             } => {

@@ -16,7 +16,7 @@ type Check = fn(&AttemptEvidence<'_>) -> Result<(), Void>;
 /// Causes come before their effects. The check for a restarted meter comes before the check for its fallen
 /// counters. The check for wrong clocks comes before the check for an idle baseline that the clocks moved
 /// into the load.
-const CHECKS: [Check; 22] = [
+const CHECKS: [Check; 23] = [
     readings::windows_in_order,
     meter::meter_is_genuine,
     meter::meter_moves_on,
@@ -31,6 +31,7 @@ const CHECKS: [Check; 22] = [
     readings::pods_all_the_time,
     readings::window_long_enough,
     readings::ends_read_in_time,
+    meter::power_follows_load,
     readings::counter_fine_enough,
     load_end::load_ends_when_reported,
     surroundings::voltage_held,

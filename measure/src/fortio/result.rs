@@ -11,6 +11,9 @@ use crate::figures::LoadSpan;
 use crate::latency::{Bucket, Histogram, Percentile};
 use crate::{LEAST_SECONDS, NUMBERS_END};
 
+/// Fortio's code of a request without an answer (`SocketError` in fhttp/http_client.go).
+const NO_ANSWER: i32 = -1;
+
 /// Fortio's observations in one run, with one unit per quantity. Only [`parse`] creates it from Fortio's
 /// JSON. The ledger stores its own serialised form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,6 +96,17 @@ pub enum FortioError {
         /// The field's value.
         value: String,
     },
+    /// Answers are longer than the buffer that Fortio reads them into, so Fortio cut them.
+    #[error(
+        "the answers are longer than the {buffer_kib} KiB that Fortio reads with {connections} connections: \
+         request smaller answers or use fewer connections (128 KiB from 512 connections on, 4096 KiB up to 16)"
+    )]
+    AnswersTooLong {
+        /// Length of the buffer of a connection, in KiB.
+        buffer_kib: u32,
+        /// Number of connections.
+        connections: u32,
+    },
     /// Two counts of the same thing differ.
     #[error(
         "Fortio's result disagrees with itself: {what} is {count}, but {other_what} is {other_count}"
@@ -123,6 +137,26 @@ impl FortioResult {
                 self.duration_seconds < seconds - early
             }
         }
+    }
+
+    /// Counts late answers as requests without an answer. On a used connection, Fortio sends a request again if its
+    /// answer does not come within the timeout. It counts only the second answer (`Fetch` in
+    /// fhttp/http_client.go). `seconds` is the sum of the late requests' times.
+    pub fn count_late(&mut self, late: u64, seconds: f64) {
+        if late == 0 {
+            return;
+        }
+        let mut left = late;
+        for (code, count) in &mut self.codes {
+            if is_success(*code) {
+                let moved = left.min(*count);
+                *count -= moved;
+                left -= moved;
+            }
+        }
+        *self.codes.entry(NO_ANSWER).or_default() += late - left;
+        self.error_latency.count += late - left;
+        self.error_latency.sum_seconds += seconds;
     }
 
     /// The load's interval and counts.

@@ -3,11 +3,20 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::{FortioError, FortioResult};
 use crate::latency::PERCENTAGES;
 
 /// Width of the histogram's finest buckets, in seconds. With Fortio's default of 1 ms the median of a service
 /// that answers in 0.13 ms is reported as 0.51 ms.
 const RESOLUTION_SECONDS: &str = "0.0001";
+
+/// Memory for the answers of all connections together, in KiB. Fortio reads an answer into a buffer per
+/// connection, and cuts it to the buffer's length. Unused parts of a buffer take no memory.
+const BUFFERS_KIB: u32 = 64 * 1024;
+/// The smallest buffer of a connection, in KiB: Fortio's default.
+const LEAST_BUFFER_KIB: u32 = 128;
+/// The largest buffer of a connection, in KiB.
+const MOST_BUFFER_KIB: u32 = 4096;
 
 /// The amount of load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,6 +102,25 @@ pub enum FortioSettingsError {
 }
 
 impl LoadSettings {
+    /// Length of the buffer for one connection's answer, in KiB.
+    fn buffer_kib(&self) -> u32 {
+        (BUFFERS_KIB / self.connections.max(1)).clamp(LEAST_BUFFER_KIB, MOST_BUFFER_KIB)
+    }
+
+    /// Checks that Fortio read whole answers. It cuts an answer that is longer than the buffer
+    /// (`readResponse` in fhttp/http_client.go), and takes the rest for the connection's next answer.
+    pub fn check_answers(&self, result: &FortioResult) -> Result<(), FortioError> {
+        let buffer_kib = self.buffer_kib();
+        let longest_bytes = result.response_sizes.map_or(0.0, |sizes| sizes.max_bytes);
+        if longest_bytes < f64::from(buffer_kib) * 1024.0 {
+            return Ok(());
+        }
+        Err(FortioError::AnswersTooLong {
+            buffer_kib,
+            connections: self.connections,
+        })
+    }
+
     /// Checks the settings before any load is generated.
     pub fn check(&self) -> Result<(), FortioSettingsError> {
         let host = self
@@ -156,6 +184,7 @@ pub fn argv(settings: &LoadSettings, json_path: &str, slices_path: Option<&str>)
     // If a target refuses connections, each request would otherwise log a line.
     flag("-loglevel", "critical");
     flag("-c", &settings.connections.to_string());
+    flag("-httpbufferkb", &settings.buffer_kib().to_string());
     match settings.amount {
         Amount::DurationSeconds(seconds) => flag("-t", &format!("{seconds}s")),
         Amount::Requests(requests) => flag("-n", &requests.to_string()),

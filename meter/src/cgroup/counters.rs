@@ -13,6 +13,8 @@ pub(crate) struct CpuCounter {
     file: File,
     path: PathBuf,
     version: Version,
+    /// Whether this is the root of the hierarchy: all processes of the machine.
+    is_root: bool,
     identity: u64,
 }
 
@@ -30,6 +32,8 @@ impl CpuCounter {
             file,
             path,
             version,
+            // Only the root has no such file (Documentation/admin-guide/cgroup-v2.rst).
+            is_root: !directory.join("cgroup.events").exists(),
             identity,
         })
     }
@@ -59,11 +63,19 @@ impl CpuCounter {
             .ok()
             .and_then(|text| match self.version {
                 Version::V1 => text.trim().parse().ok(),
-                Version::V2 => value_of(text, "usage_usec").and_then(|us| us.checked_mul(1000)),
+                Version::V2 => self.microseconds(text).and_then(|us| us.checked_mul(1000)),
             })
             .ok_or_else(|| CgroupError::Malformed {
                 path: self.path.clone(),
             })
+    }
+
+    /// CPU time by the lines of `cpu.stat`. Of the root, `usage_usec` includes stolen time in many kernels
+    /// (`root_cgroup_cputime` in kernel/cgroup/rstat.c); the sum of its two parts never does.
+    fn microseconds(&self, text: &str) -> Option<u64> {
+        let parts = || value_of(text, "user_usec")?.checked_add(value_of(text, "system_usec")?);
+        let of_root = self.is_root.then(parts).flatten();
+        of_root.or_else(|| value_of(text, "usage_usec"))
     }
 }
 

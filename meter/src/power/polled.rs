@@ -141,6 +141,8 @@ pub(crate) struct Checks {
     pub(crate) valid: Option<Vec<String>>,
     /// The place of a list of errors. The number is refused if the list has one.
     pub(crate) errors: Option<Vec<String>>,
+    /// The place of a number that must have decimals.
+    pub(crate) decimals: Option<Vec<String>>,
     /// The place of the time of the measurement.
     pub(crate) time: Option<MeasuredAt>,
 }
@@ -188,6 +190,17 @@ impl Checks {
                 from,
                 "false",
                 "valid measurement",
+            ));
+        }
+        if let Some(path) = &self.decimals
+            && let Some(Value::Number(number)) = at_path(root, path)
+            && !number.is_f64()
+        {
+            let from = format!("{url} at {}", path.join("."));
+            return Err(InstrumentError::malformed(
+                from,
+                &number.to_string(),
+                "number with decimals: WattRes 2 on Tasmota's console turns them on",
             ));
         }
         if let Some(path) = &self.errors

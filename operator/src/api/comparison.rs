@@ -105,15 +105,6 @@ impl BoardRange {
         upper < 1.0 || lower > 1.0
     }
 
-    /// Whether the ratio is on one side of 1 on at least one board.
-    #[must_use]
-    pub fn is_separated_somewhere(&self) -> bool {
-        [self.idle_only, self.cpu_only].iter().any(|extreme| {
-            let (lower, upper) = extreme.bounds();
-            upper < 1.0 || lower > 1.0
-        })
-    }
-
     /// The extremes with seven digits.
     #[must_use]
     pub fn rounded(self) -> Self {

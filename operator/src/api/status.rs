@@ -291,8 +291,8 @@ pub struct Columns {
     pub ratio: Option<String>,
     /// Energy per successful request, with the kind of joules. `~` marks modelled energy without an interval. With
     /// several candidates, the first figure of the row, usually this one, begins with the name of its candidate. The
-    /// winner's name is left out, and in a sweep the name of the candidate that `winner` names first. In a sweep the
-    /// figure ends with the point, such as `@c16`, and gross energy has no kind.
+    /// winner's name is left out. In a sweep, the name of the candidate that `winner` names first is left out too. The
+    /// figure then ends with the point, such as `@c16`, and gross energy has no kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy: Option<String>,
     /// Successful requests per second, or cycles, executions or units of work. `energy` names the unit; without it,

@@ -6,23 +6,32 @@ use crate::{
     load::LoadKind,
 };
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// ID of the run: eight hex digits of SHA-256 over the benchmark's UID, the number of the re-run, and the fields of
 /// the spec that affect the measurement. Budgets and the choice of the deciding figure are not included, because
 /// the operator judges them on the same trials. Suspension, deadline and time to live are not included either.
 #[must_use]
 pub fn run_id(benchmark: &FrugalityBenchmark) -> String {
-    id(benchmark, benchmark.spec.rerun)
+    id_of(&identity(benchmark, benchmark.spec.rerun))
 }
 
-/// ID of the measurement: as [`run_id`], but equal for all re-runs.
+/// ID of the measurement: as [`run_id`], but equal for all re-runs, and for runs with another number or order of the same
+/// trials. All of them are tries of one question.
 #[must_use]
 pub fn measurement_id(benchmark: &FrugalityBenchmark) -> String {
-    id(benchmark, None)
+    let mut measurement = identity(benchmark, None);
+    for field in ["blocks", "looks", "seed", "maxAttempts"] {
+        measurement["trials"][field] = Value::Null;
+    }
+    id_of(&measurement)
 }
 
-fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
+fn id_of(identity: &Value) -> String {
+    hex_digest(identity.to_string().as_bytes(), 4)
+}
+
+fn identity(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> Value {
     let spec = &benchmark.spec;
     // Costs are judged on the same trials, so they are not included.
     let candidates: Vec<Candidate> = spec
@@ -51,7 +60,7 @@ fn id(benchmark: &FrugalityBenchmark, rerun: Option<i64>) -> String {
     if let Some(baseline) = &spec.baseline {
         identity["baseline"] = json!({ "name": baseline.name, "anchor": baseline.anchor });
     }
-    hex_digest(identity.to_string().as_bytes(), 4)
+    identity
 }
 
 /// Name of the benchmark's PostgreSQL in this run; at most 42 characters.

@@ -1,6 +1,6 @@
 //! Checks that one genuine meter was read, that it went on, and that its node did not change.
 
-use crate::energy::evidence::AttemptEvidence;
+use crate::energy::{attempt::Window, evidence::AttemptEvidence};
 use crate::model::LinearModel;
 use crate::reading::{MeterIdentity, Provenance, Reading};
 use crate::void::Void;
@@ -8,6 +8,12 @@ use crate::void::Void;
 /// No node draws less, in watts. If a counter has stood still for longer than this power needs for one step,
 /// the counter is dead.
 const LEAST_WATTS: f64 = 0.1;
+
+/// CPU use under load above idle from which on the power of every node rises, in CPUs.
+const LEAST_LOAD_CPUS: f64 = 0.5;
+
+/// Powers that differ by at most this share are one number that the source repeats. Counters are rounded.
+const SAME_POWER: f64 = 1e-3;
 
 /// The meter does not invent its values.
 pub(super) fn meter_is_genuine(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
@@ -57,6 +63,34 @@ pub(super) fn meter_moves_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void>
             }
             _ => since = Some(scrape),
         }
+    }
+    Ok(())
+}
+
+/// An instrument follows the load. A device that is gone may leave its last power in a program that repeats it for ever.
+/// The counter then rises, but by the same power under load as without. The CPU time of the same readings shows the load.
+pub(super) fn power_follows_load(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let AttemptEvidence { attempt, series } = evidence;
+    if series.last().meter.provenance != Provenance::Metered {
+        return Ok(());
+    }
+    let use_in = |window: Window| {
+        let seconds = series.delta(window, |reading| reading.node_cpu_seconds)?;
+        Some(seconds / window.seconds())
+    };
+    let uses = [attempt.idle_before, attempt.measured, attempt.idle_after].map(use_in);
+    let [Some(before), Some(loaded), Some(after)] = uses else {
+        return Ok(());
+    };
+    let cpus = loaded - f64::midpoint(before, after);
+    let powers = series.steps().map(|(a, b)| {
+        (b.node_joules - a.node_joules) / (b.at_unix_seconds() - a.at_unix_seconds())
+    });
+    let (least, most) = powers.fold((f64::INFINITY, 0.0_f64), |(least, most), watts| {
+        (least.min(watts), most.max(watts))
+    });
+    if cpus >= LEAST_LOAD_CPUS && most - least <= SAME_POWER * most {
+        return Err(Void::PowerConstant { watts: most, cpus });
     }
     Ok(())
 }

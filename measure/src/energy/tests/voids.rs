@@ -452,6 +452,29 @@ fn readings_interrupted() {
     assert_void(&without(400.0, 406.0), "ReadingsInterrupted");
 }
 
+#[test]
+fn an_instrument_that_repeats_one_power_does_not_follow_the_load() {
+    let mut lab = Lab::read_every(1.0);
+    lab.limits.max_node_watts = Some(50.0);
+    for reading in &mut lab.readings {
+        let meter = Arc::make_mut(&mut reading.meter);
+        (meter.provenance, meter.model) = (Provenance::Metered, None);
+    }
+    assert_counted(&lab);
+    for reading in &mut lab.readings {
+        reading.node_joules = 1000.0 + 2.7 * (reading.at_unix_seconds() - T0 + 10.0);
+        (reading.active_joules, reading.idle_joules) = (None, None);
+    }
+    // The node uses 2.5 CPUs more under load.
+    let message = assert_void(&lab, "MeterStale");
+    assert!(message.contains("2.700 W"), "{message}");
+    // Without load, a constant power is no defect.
+    for reading in &mut lab.readings {
+        reading.node_cpu_seconds = Some(0.0);
+    }
+    assert_counted(&lab);
+}
+
 /// The load lasts from 80 s to 340 s. The window is 20 s long, and one second of load lies between it and that
 /// end of the load.
 #[test]

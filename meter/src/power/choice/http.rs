@@ -106,10 +106,16 @@ impl HttpDevice {
             SourceConfig::Tasmota { host, polling } => {
                 let url = format!("http://{}/cm?cmnd=Status%208", in_url(host));
                 let path = "StatusSNS.ENERGY.Power".to_owned();
+                // Whole watts are the default, and a step of 1 W is a third of a board's power.
+                let decimals = Some(steps(&path));
                 let asked = Self::plug("tasmota", url, path, polling)?;
                 let credentials = asked.credentials.map(in_query);
                 Self {
                     credentials,
+                    checks: Checks {
+                        decimals,
+                        ..Checks::default()
+                    },
                     ..asked
                 }
             }

@@ -559,7 +559,7 @@ fn secrets_come_from_files_and_never_appear_in_errors() {
             None => return Some((401, "Basic realm=\"plug\"".into())),
         };
         let both =
-            format!(r#"{{"w": [{watts}], "StatusSNS": {{"ENERGY": {{"Power": {watts}}}}}}}"#);
+            format!(r#"{{"w": [{watts}], "StatusSNS": {{"ENERGY": {{"Power": {watts}.00}}}}}}"#);
         Some((200, both))
     });
     let json = |polling: &str| {
@@ -575,6 +575,12 @@ fn secrets_come_from_files_and_never_appear_in_errors() {
         r#"{{"source": {{"type": "tasmota", "host": "HOST", "polling": {{"username": "u", "passwordFile": "{file}"}}}}}}"#
     );
     assert_eq!(ask(&tasmota, &device), Ok(PowerOrEnergy::Watts(3.0)));
+    device.answer(|_, _| {
+        let whole = r#"{"StatusSNS": {"ENERGY": {"Power": 3}}}"#;
+        Some((200, whole.to_owned()))
+    });
+    let whole = ask(&tasmota, &device).unwrap_err();
+    assert!(whole.contains("WattRes 2"), "{whole}");
     device.answer(|_, _| Some((403, String::new())));
     let refused = ask(&tasmota, &device).unwrap_err();
     assert!(

@@ -14,8 +14,8 @@ use crate::{
 
 /// The cells of these figures. WINNER and RATIO are about the leading candidates; in a sweep, RATIO is at the point with the
 /// closest ratio. All other figures belong to one candidate at one point. The first of them names that candidate. A row of
-/// 120 characters has no room for one name twice: the winner's name is left out, and in a sweep the name of the candidate that
-/// WINNER names first. In a sweep the first figure names the point too.
+/// 120 characters has no room for one name twice. Therefore the winner's name is left out. In a sweep, the name of the
+/// candidate that WINNER names first is left out too, and the first figure names the point.
 pub(super) fn of_figures(figures: &Figures, units: &Units) -> Columns {
     let table = Table::of(figures);
     let ratio = table.ratio();

@@ -46,14 +46,20 @@ impl Evidence<'_> {
     }
 
     /// Relative standard uncertainty of a ratio by the meters, in addition to the spread of the pairs. `None` on one node.
-    /// Otherwise both figures' uncertainties together (JCGM 100:2008, 5.1.2).
+    /// Otherwise both figures' uncertainties together (JCGM 100:2008, 5.1.2). Two models may be wrong in opposite directions by
+    /// one cause, for example one table. Their uncertainties therefore add up (5.2.2).
     pub(super) fn of_meters(&self, one: &str, other: &str) -> Option<f64> {
         if self.is_on_one_node(one, other) {
             return None;
         }
         let deciding = Measure::Joules(self.deciding);
         let of = |entrant| self.uncertainty(&self.trials(entrant), deciding, f64::hypot);
-        Some(of(one)?.hypot(of(other)?))
+        let (first, second) = (of(one)?, of(other)?);
+        Some(if self.is_modelled(one) && self.is_modelled(other) {
+            first + second
+        } else {
+            first.hypot(second)
+        })
     }
 
     /// Two candidates on separate nodes are not compared if the accuracy of a meter is unknown.

@@ -85,10 +85,9 @@ impl Evidence<'_> {
                     point: self.point.name.clone(),
                     candidate: candidate.clone(),
                     against: against.clone(),
-                    separated: excludes_one(&ratio.figure)
-                        && self.is_beyond_floor(&ratio.figure, floor),
+                    separated: excludes_one(&ratio.figure) && self.is_beyond_floor(&ratio, floor),
                     equivalent,
-                    board: ratio.verdict(),
+                    board: ratio.verdict(|value| self.exceeds_floor(value, floor)),
                     boards: ratio.boards,
                     ratio: ratio.figure,
                 });
@@ -121,12 +120,17 @@ impl Evidence<'_> {
             .cloned()
     }
 
-    /// Whether a ratio is beyond the noise floor of the control, if there is one. A ratio closer to 1 than a candidate's ratio
-    /// to itself is no difference. The floor is already the far end of an interval. Therefore the ratio counts, not the near
-    /// end of its interval: the same chance would count twice.
-    fn is_beyond_floor(&self, ratio: &Figure, floor: Option<&NoiseFloor>) -> bool {
+    /// Whether a ratio is beyond the noise floor of the control, if there is one, on all boards that it is about. A ratio
+    /// closer to 1 than a candidate's ratio to itself is no difference. The floor is already the far end of an interval.
+    /// Therefore the ratio counts, not the near end of its interval: the same chance would count twice.
+    fn is_beyond_floor(&self, ratio: &Ratio, floor: Option<&NoiseFloor>) -> bool {
+        let mut values = ratio.values().into_iter();
+        values.all(|value| self.exceeds_floor(value, floor))
+    }
+
+    fn exceeds_floor(&self, ratio: f64, floor: Option<&NoiseFloor>) -> bool {
         self.settings.control.is_none()
-            || floor.is_some_and(|floor| !is_below_floor(ratio.value, floor.share.ln_1p()))
+            || floor.is_some_and(|floor| !is_below_floor(ratio, floor.share.ln_1p()))
     }
 
     /// The candidate that beats every other candidate by the strict intervals for all points.
@@ -135,7 +139,7 @@ impl Evidence<'_> {
         let beats = |one: &String, other: &String| {
             let ratio = self.ratio(one, other, self.strict_level);
             ratio.is_some_and(|ratio| {
-                ratio.figure.bounds().1 < 1.0 && self.is_beyond_floor(&ratio.figure, floor)
+                ratio.figure.bounds().1 < 1.0 && self.is_beyond_floor(&ratio, floor)
             }) && self.equivalent(one, other) != Some(true)
         };
         let beats_all = |one: &&String| {

@@ -27,8 +27,8 @@ pub(super) struct Ratio {
     pub(super) figure: Figure,
     /// For modelled power, the extremes over all boards.
     pub(super) boards: Option<BoardRange>,
-    /// Whether the expanded interval uses the stated accuracy of the model's watts.
-    pub(super) is_by_stated_accuracy: bool,
+    /// The ratio at both ends of the stated accuracy of the model's watts, if the expanded interval uses this accuracy.
+    stated: Option<[f64; 2]>,
 }
 
 impl Ratio {
@@ -37,18 +37,36 @@ impl Ratio {
         Self {
             figure,
             boards: None,
-            is_by_stated_accuracy: false,
+            stated: None,
         }
     }
 
-    /// The boards on which the ratio is on one side of 1.
-    pub(super) fn verdict(&self) -> Option<BoardVerdict> {
+    /// Whether the expanded interval uses the stated accuracy of the model's watts.
+    pub(super) fn is_by_stated_accuracy(&self) -> bool {
+        self.stated.is_some()
+    }
+
+    /// The ratio on each board that a claim about it covers: the extremes, or the node's own board.
+    pub(super) fn values(&self) -> Vec<f64> {
+        match (&self.stated, &self.boards) {
+            (Some(stated), _) => stated.to_vec(),
+            (None, Some(range)) => vec![range.idle_only.value, range.cpu_only.value],
+            (None, None) => vec![self.figure.value],
+        }
+    }
+
+    /// The boards on which the ratio is on one side of 1, and beyond the noise floor of a control.
+    pub(super) fn verdict(&self, is_beyond_floor: impl Fn(f64) -> bool) -> Option<BoardVerdict> {
         let range = self.boards.as_ref()?;
-        if range.is_separated() {
+        let extremes = [range.idle_only, range.cpu_only];
+        let is_shown =
+            |extreme: &Figure| excludes_one(extreme.bounds()) && is_beyond_floor(extreme.value);
+        let is_beyond = || self.values().into_iter().all(&is_beyond_floor);
+        if range.is_separated() && extremes.iter().all(is_shown) {
             Some(BoardVerdict::EveryBoard)
-        } else if excludes_one(self.figure.bounds()) {
+        } else if self.stated.is_some() && excludes_one(self.figure.bounds()) && is_beyond() {
             Some(BoardVerdict::StatedAccuracy)
-        } else if range.is_separated_somewhere() {
+        } else if extremes.iter().any(is_shown) {
             Some(BoardVerdict::DependsOnBoard)
         } else {
             None
@@ -65,7 +83,7 @@ type Pair<'a> = [(&'a FrugalityTrialStatus, Parts); 2];
 
 impl<'a> Evidence<'a> {
     /// Whether an entrant's power is modelled in any trial here.
-    fn is_modelled(&self, entrant: &str) -> bool {
+    pub(super) fn is_modelled(&self, entrant: &str) -> bool {
         self.trials(entrant).iter().any(|trial| is_modelled(trial))
     }
 
@@ -133,9 +151,9 @@ impl<'a> Evidence<'a> {
         ])
     }
 
-    /// The ends of a ratio over the boards that the stated accuracy of the model's watts allows, with the spread of the pairs.
+    /// The ratio at both ends of the boards that the stated accuracy of the model's watts allows, with the spread of the pairs.
     /// `None` if no accuracy is stated, or for attributed joules, which also depend on the moments of CPU use.
-    fn stated_bounds(&self, one: &str, other: &str, level: f64) -> Option<(f64, f64)> {
+    fn stated_ends(&self, one: &str, other: &str, level: f64) -> Option<[IntervalEstimate; 2]> {
         if self.deciding != DecidingFigure::Gross {
             return None;
         }
@@ -151,8 +169,7 @@ impl<'a> Evidence<'a> {
                 .collect::<Option<_>>()?;
             paired_ratio(&pairs, 1.0 - level)
         };
-        let (first, second) = (at(0)?, at(1)?);
-        Some((first.lower.min(second.lower), first.upper.max(second.upper)))
+        Some([at(0)?, at(1)?])
     }
 
     /// The ratio of two entrants on one node, from the ratio by the node's meter. `None` if neither shape nor accuracy of the
@@ -185,27 +202,29 @@ impl<'a> Evidence<'a> {
             idle_only,
             cpu_only,
         };
-        let stated = self.stated_bounds(one, other, level);
-        let (lower, upper) = stated.unwrap_or_else(|| {
+        let stated = self.stated_ends(one, other, level);
+        let (lower, upper) = if let Some([a, b]) = &stated {
+            (a.lower.min(b.lower), a.upper.max(b.upper))
+        } else {
             let (lower, upper) = range.bounds();
             (lower.min(own.lower), upper.max(own.upper))
-        });
+        };
         Some(Ratio {
             figure: widened(own, lower.min(own.value), upper.max(own.value)),
             boards: Some(range),
-            is_by_stated_accuracy: stated.is_some(),
+            stated: stated.map(|ends| ends.map(|end| end.value)),
         })
     }
 
     /// Whether an entrant's power is linear in CPU use in every trial.
-    fn is_line(&self, entrant: &str) -> bool {
+    pub(super) fn is_line(&self, entrant: &str) -> bool {
         self.trials(entrant)
             .iter()
             .all(|trial| model_of(trial).is_some())
     }
 
     /// The stated accuracy of an entrant's deciding figure: the worst of its trials, if each has one.
-    fn stated_of(&self, entrant: &str) -> Option<f64> {
+    pub(super) fn stated_of(&self, entrant: &str) -> Option<f64> {
         let deciding = Measure::Joules(self.deciding);
         let trials = self.trials(entrant);
         trials

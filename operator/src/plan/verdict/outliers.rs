@@ -59,10 +59,12 @@ impl Evidence<'_> {
             Some(other) => format!("{} / {}", self.shown(found.one), self.shown(other)),
         };
         let neighbour = entrants.iter().find(|it| **it != found.one).copied();
-        // Only ratios that are also compared in the status.
+        // Only ratios that the status shows as plain ratios of the pairs. The interval of modelled power covers other boards.
         let is_compared = |other: &&str| {
             self.why_not_compared(found.one, other).is_none()
                 && self.is_on_one_node(found.one, other)
+                && !self.is_modelled(found.one)
+                && !self.is_modelled(other)
         };
         let ratios = found
             .other

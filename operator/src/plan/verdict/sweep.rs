@@ -41,15 +41,17 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
             SweepResult {
                 candidate: candidate.clone(),
                 load_curve: load_curve(points, candidate),
-                most_requests_per_second: best.of(&[&throughput], |_| Some(0.0)).filter(|_| is_own),
+                most_requests_per_second: best
+                    .of(&[&throughput], |_| Some(Hidden::default()))
+                    .filter(|_| is_own),
                 most_requests_per_joule: best
                     .of(
                         &[&per_joule, &per_idle_second, &per_cpu_second],
-                        |evidence| evidence.edges_uncertainty(candidate, joules(evidence)),
+                        |evidence| Hidden::in_joules(evidence, candidate),
                     )
                     .filter(|_| is_own),
                 knee: best
-                    .of(&[&over_time(throughput)], |_| Some(0.0))
+                    .of(&[&over_time(throughput)], |_| Some(Hidden::default()))
                     .filter(|_| has_own_times),
                 least_energy_delay: best
                     .of(
@@ -58,7 +60,7 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
                             &over_time(per_idle_second),
                             &over_time(per_cpu_second),
                         ],
-                        |evidence| evidence.edges_uncertainty(candidate, joules(evidence)),
+                        |evidence| Hidden::in_joules(evidence, candidate),
                     )
                     .filter(|_| has_own_times),
             }
@@ -104,6 +106,36 @@ fn over_time(
     }
 }
 
+/// Relative standard uncertainties of a candidate's value at one point that the spread does not show and that differ between
+/// points.
+#[derive(Clone, Copy, Default)]
+struct Hidden {
+    /// By the window's edges.
+    edges: f64,
+    /// By a power model of unknown shape. It may be wrong in opposite directions at two loads.
+    model: f64,
+}
+
+impl Hidden {
+    /// In joules. `None` if neither the shape nor the accuracy of a power model is known.
+    fn in_joules(evidence: &Evidence<'_>, candidate: &str) -> Option<Self> {
+        let has_no_shape = evidence.is_modelled(candidate) && !evidence.is_line(candidate);
+        Some(Self {
+            edges: evidence.edges_uncertainty(candidate, joules(evidence))?,
+            model: if has_no_shape {
+                evidence.stated_of(candidate)?
+            } else {
+                0.0
+            },
+        })
+    }
+
+    /// Both points together.
+    fn with(self, other: Self) -> f64 {
+        self.edges.hypot(other.edges) + self.model + other.model
+    }
+}
+
 /// A value of a trial.
 type Value = dyn Fn(&Evidence<'_>, &FrugalityTrialStatus) -> Option<f64>;
 
@@ -118,8 +150,8 @@ struct Best<'a> {
 impl Best<'_> {
     /// The point with the largest value, and the other points that may be the best.
     ///
-    /// The ratio of two points is paired by round, so drift cancels. `hidden` is the relative uncertainty that the spread does
-    /// not show and that differs between points. It widens the interval (2·u, as in every expanded interval). Each of the
+    /// The ratio of two points is paired by round, so drift cancels. `hidden` widens the interval (2·u, as in every expanded
+    /// interval). Each of the
     /// n − 1 comparisons has 1/(n − 1) of the error. The reported points therefore contain the true best point with the
     /// confidence of all intervals (Bonferroni; the problem is J. C. Hsu's, Annals of Statistics 12 (1984), 1136–1144).
     ///
@@ -128,7 +160,7 @@ impl Best<'_> {
     fn of(
         &self,
         values: &[&Value],
-        hidden: impl Fn(&Evidence<'_>) -> Option<f64>,
+        hidden: impl Fn(&Evidence<'_>) -> Option<Hidden>,
     ) -> Option<Optimum> {
         let of_value = |value: &&Value| -> Option<Vec<Vec<f64>>> {
             let points = self.points.iter();
@@ -142,7 +174,7 @@ impl Best<'_> {
         };
         let by_value: Vec<Vec<Vec<f64>>> = values.iter().map(of_value).collect::<Option<_>>()?;
         let by_point = by_value.first()?;
-        let unseen: Vec<f64> = self.points.iter().map(hidden).collect::<Option<_>>()?;
+        let unseen: Vec<Hidden> = self.points.iter().map(hidden).collect::<Option<_>>()?;
         let means: Vec<f64> = by_point
             .iter()
             .map(|values| Some(geometric_mean(values, 1.0 - self.level)?.value))
@@ -158,7 +190,7 @@ impl Best<'_> {
                     .zip(by_point[best].iter().copied())
                     .collect();
                 let upper = paired_ratio(&pairs, 1.0 - self.level)?.upper;
-                let wider = upper * (2.0 * unseen[index].hypot(unseen[best])).exp();
+                let wider = upper * (2.0 * unseen[index].with(unseen[best])).exp();
                 may_be |= wider >= 1.0;
             }
             if may_be {

@@ -2,7 +2,7 @@
 //! the work differs at one point, they are compared at no point, because all points have the same request.
 
 use crate::{
-    api::Reason,
+    api::{FrugalityTrial, FrugalityTrialStatus, Reason},
     load::rules::Sending,
     plan::verdict::{evidence::Evidence, not_compared::NotCompared},
     text,
@@ -31,7 +31,7 @@ struct Cycles {
     error_rate: f64,
 }
 
-impl Evidence<'_> {
+impl<'a> Evidence<'a> {
     /// Why two candidates are not compared: they do different work and the spec does not allow it, a meter's accuracy is
     /// unknown, or the injector limited one of them. [`Self::unknown_work`] reports what could not be checked.
     pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {
@@ -65,14 +65,17 @@ impl Evidence<'_> {
         if self.settings.may_differ.responses {
             return None;
         }
-        let (first, second) = (self.body_bytes(one)?, self.body_bytes(other)?);
-        let (most, least) = (first.max(second), first.min(second));
-        (most > least * (1.0 + RESPONSE_SHARE)).then(|| {
-            format!(
-                "Not compared: {one} answers with {} bytes on average and {other} with {}. Make the answers equal, or write spec.request.responsesMayDiffer: true.",
-                text::number(first),
-                text::number(second)
-            )
+        self.differs_somewhere(|point| {
+            let (first, second) = (self.body_bytes(one, point)?, self.body_bytes(other, point)?);
+            let (most, least) = (first.max(second), first.min(second));
+            Some((most > least * (1.0 + RESPONSE_SHARE)).then(|| {
+                format!(
+                    "Not compared: {one} answers with {} bytes on average and {other} with {}{}. Make the answers equal, or write spec.request.responsesMayDiffer: true.",
+                    text::number(first),
+                    text::number(second),
+                    self.at_point(point)
+                )
+            }))
         })
     }
 
@@ -80,23 +83,61 @@ impl Evidence<'_> {
         if self.settings.may_differ.requests {
             return None;
         }
-        let (first, second) = (self.cycles_everywhere(one)?, self.cycles_everywhere(other)?);
-        let most = first.requests.max(second.requests);
-        // A cycle that fails may end after any of its requests.
-        let allowed = RESPONSE_SHARE + first.error_rate + second.error_rate;
-        ((first.requests - second.requests).abs() > allowed * most).then(|| {
-            format!(
-                "Not compared: a cycle makes {} requests to {one} on average and {} to {other}. Make the cycles equal, or write spec.scenario.requestsMayDiffer: true.",
-                text::number(first.requests),
-                text::number(second.requests)
-            )
+        self.differs_somewhere(|point| {
+            let (first, second) = (self.mean_cycles(one, point)?, self.mean_cycles(other, point)?);
+            let most = first.requests.max(second.requests);
+            // A cycle that fails may end after any of its requests.
+            let allowed = RESPONSE_SHARE + first.error_rate + second.error_rate;
+            Some(((first.requests - second.requests).abs() > allowed * most).then(|| {
+                format!(
+                    "Not compared: a cycle makes {} requests to {one} on average and {} to {other}{}. Make the cycles equal, or write spec.scenario.requestsMayDiffer: true.",
+                    text::number(first.requests),
+                    text::number(second.requests),
+                    self.at_point(point)
+                )
+            }))
         })
     }
 
+    /// The first difference at a point. `compared` returns `None` if a candidate reports nothing there. If no point has both
+    /// candidates' reports, all points together are compared.
+    fn differs_somewhere(
+        &self,
+        compared: impl Fn(Option<&str>) -> Option<Option<String>>,
+    ) -> Option<String> {
+        let points = self.settings.points.iter();
+        let at_points: Vec<Option<String>> = points
+            .filter_map(|point| compared(Some(&point.name)))
+            .collect();
+        if at_points.is_empty() {
+            return compared(None).flatten();
+        }
+        at_points.into_iter().flatten().next()
+    }
+
+    /// The point as the end of a clause, if there are several.
+    fn at_point(&self, point: Option<&str>) -> String {
+        let point = point.filter(|_| self.settings.points.len() > 1);
+        point.map_or_else(String::new, |point| format!(" at {point}"))
+    }
+
+    /// A candidate's trials at a point; without a point, at every point.
+    fn trials_at(
+        &self,
+        candidate: &str,
+        point: Option<&str>,
+    ) -> impl Iterator<Item = &'a FrugalityTrialStatus> {
+        let is_meant = move |e: &&FrugalityTrial| {
+            e.spec.candidate == candidate && point.is_none_or(|point| e.spec.point == point)
+        };
+        let trials = self.everywhere.iter().copied();
+        trials.filter(is_meant).filter_map(|e| e.status.as_ref())
+    }
+
     /// Mean over the trials.
-    fn cycles_everywhere(&self, candidate: &str) -> Option<Cycles> {
+    fn mean_cycles(&self, candidate: &str, point: Option<&str>) -> Option<Cycles> {
         let reported: Vec<Cycles> = self
-            .trials_everywhere(candidate)
+            .trials_at(candidate, point)
             .filter_map(|trial| {
                 let figures = trial.requests.as_ref()?;
                 Some(Cycles {
@@ -117,24 +158,28 @@ impl Evidence<'_> {
         if self.settings.may_differ.queries {
             return None;
         }
-        let (first, second) = (self.transactions(one)?, self.transactions(other)?);
-        let difference = (first.per_request - second.per_request).abs();
-        let most = first.per_request.max(second.per_request);
-        let others = first.of_others.max(second.of_others);
-        (difference > QUERY_SHARE * most + others).then(|| {
-            format!(
-                "Not compared: {one} makes {} database transactions per request and {other} {}. Make the queries equal, or write spec.{}.queriesMayDiffer: true.",
-                text::number(first.per_request),
-                text::number(second.per_request),
-                self.settings.kind.rules().field()
-            )
+        self.differs_somewhere(|point| {
+            let first = self.transactions(one, point)?;
+            let second = self.transactions(other, point)?;
+            let difference = (first.per_request - second.per_request).abs();
+            let most = first.per_request.max(second.per_request);
+            let others = first.of_others.max(second.of_others);
+            Some((difference > QUERY_SHARE * most + others).then(|| {
+                format!(
+                    "Not compared: {one} makes {} database transactions per request and {other} {}{}. Make the queries equal, or write spec.{}.queriesMayDiffer: true.",
+                    text::number(first.per_request),
+                    text::number(second.per_request),
+                    self.at_point(point),
+                    self.settings.kind.rules().field()
+                )
+            }))
         })
     }
 
     /// Mean over the trials without an error. A failed request may not have reached the database.
-    fn transactions(&self, candidate: &str) -> Option<Transactions> {
+    fn transactions(&self, candidate: &str, point: Option<&str>) -> Option<Transactions> {
         let counted: Vec<Transactions> = self
-            .trials_everywhere(candidate)
+            .trials_at(candidate, point)
             .filter_map(|trial| {
                 let requests = trial.requests.as_ref().filter(|r| r.errors == 0)?;
                 Some(Transactions {
@@ -153,9 +198,9 @@ impl Evidence<'_> {
 
     /// Mean over the trials in which Fortio reports the size of a success: trials without errors whose expected codes are
     /// successes for Fortio.
-    fn body_bytes(&self, candidate: &str) -> Option<f64> {
+    fn body_bytes(&self, candidate: &str, point: Option<&str>) -> Option<f64> {
         let sizes: Vec<f64> = self
-            .trials_everywhere(candidate)
+            .trials_at(candidate, point)
             .filter_map(|trial| trial.requests.as_ref()?.mean_body_bytes)
             .collect();
         (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
@@ -174,7 +219,7 @@ impl Evidence<'_> {
             (settings.candidates.len() > 1 && !names.is_empty()).then(|| names.join(", "))
         };
         let answers = (!settings.may_differ.responses)
-            .then(|| unknown(&|candidate| self.body_bytes(candidate).is_some()))
+            .then(|| unknown(&|candidate| self.body_bytes(candidate, None).is_some()))
             .flatten()
             .map(|names| {
                 if settings.sending_at(self.point) == Sending::Open {
@@ -185,7 +230,7 @@ impl Evidence<'_> {
                 )
             });
         let queries = (!settings.may_differ.queries)
-            .then(|| unknown(&|candidate| self.transactions(candidate).is_some()))
+            .then(|| unknown(&|candidate| self.transactions(candidate, None).is_some()))
             .flatten()
             .map(|names| {
                 format!(

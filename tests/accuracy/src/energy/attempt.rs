@@ -29,6 +29,8 @@ use crate::{
 const SCRAPE_SECONDS: f64 = 0.5;
 /// Share of scrapes that are lost at random, without a fault.
 const LOST_SHARE: f64 = 0.02;
+/// How long a hung scrape lasts, in seconds. The meter gives no reading in this time.
+const HUNG_SECONDS: [f64; 2] = [1.0, 3.0];
 
 /// An attempt with its true values.
 #[derive(Clone, Debug)]
@@ -90,6 +92,7 @@ fn clean_case() -> Case {
         trial_cv: 0.0,
         clock_offset: 0.75,
         clock_uncertainty: 0.001,
+        hung_share: 0.0,
         fault: None,
     }
 }
@@ -251,6 +254,11 @@ fn readings(
 ) -> Result<Vec<Reading>, Error> {
     // Faults start in the middle of the measured window.
     let middle = timeline.measured.start_unix_seconds + timeline.measured.seconds() / 2.0;
+    let hung = random.chance(case.hung_share).then(|| {
+        let seconds = random.between(HUNG_SECONDS[0], HUNG_SECONDS[1]);
+        let from = timeline.measured.end_unix_seconds - random.between(0.0, seconds);
+        from..from + seconds
+    });
     let mut before = timeline.start;
     let mut readings = Vec::new();
     let mut at = timeline.start + SCRAPE_SECONDS;
@@ -259,7 +267,8 @@ fn readings(
         at += SCRAPE_SECONDS;
         let faulty = |during: f64| (0.0..during).contains(&(scraped_at - middle));
         let is_silent = fault == Some(Fault::Silence) && faulty(8.0);
-        if is_silent || random.chance(LOST_SHARE) {
+        let is_hung = hung.as_ref().is_some_and(|hung| hung.contains(&scraped_at));
+        if is_silent || is_hung || random.chance(LOST_SHARE) {
             continue;
         }
         let held = if fault == Some(Fault::StandStill) && faulty(8.0) {

@@ -110,6 +110,8 @@ pub(super) struct Case {
     /// The meter's clock minus the injector's, in seconds.
     pub(super) clock_offset: f64,
     pub(super) clock_uncertainty: f64,
+    /// Share of attempts in which a scrape hangs around the window's end.
+    pub(super) hung_share: f64,
     /// Block in which the fault occurs, and the fault.
     pub(super) fault: Option<(i32, Fault)>,
 }
@@ -192,6 +194,7 @@ impl Case {
             trial_cv: random.of([0.0, 0.01, 0.03]),
             clock_offset: random.between(-30.0, 30.0),
             clock_uncertainty: random.between(0.0005, 0.09),
+            hung_share: 0.05,
             fault: (random.chance(0.3) && !is_too_slow(kind, interval_seconds)).then(|| {
                 let faults = [
                     Fault::Update,

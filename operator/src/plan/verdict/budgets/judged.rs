@@ -65,7 +65,8 @@ impl<'a> Judged<'a> {
         let against = self.limit.against.as_ref()?;
         let level = self.evidence.settings.claim_level;
         let ratio = self.evidence.ratio(&self.limit.candidate, against, level)?;
-        ratio.boards.filter(|_| !ratio.is_by_stated_accuracy)
+        let is_by_stated_accuracy = ratio.is_by_stated_accuracy();
+        ratio.boards.filter(|_| !is_by_stated_accuracy)
     }
 
     fn figure(&self, level: f64) -> Option<Figure> {
