@@ -80,6 +80,24 @@ fn v2(fs: &Path, cgroup: &str, nanoseconds: u64) {
     );
 }
 
+/// Of the machine's root, many kernels count stolen time in `usage_usec`.
+#[test]
+fn stolen_time_is_no_cpu_time_of_the_root() {
+    let directory = TempDir::new().unwrap();
+    write(
+        &directory.path().join("cpu.stat"),
+        "usage_usec 9000\nuser_usec 5000\nsystem_usec 1000\nnice_usec 0\n",
+    );
+    let nanoseconds = || {
+        let counter = CpuCounter::open(directory.path(), layout::Version::V2).unwrap();
+        counter.read_nanoseconds().unwrap()
+    };
+    assert_eq!(nanoseconds(), 6_000_000);
+    // Every other cgroup has this file.
+    write(&directory.path().join("cgroup.events"), "populated 1\n");
+    assert_eq!(nanoseconds(), 9_000_000);
+}
+
 #[rstest]
 #[case::v1_cgroupfs("cpuacct", cgroupfs(), "/")]
 #[case::v1_systemd("cpu,cpuacct", systemd(), "/")]
