@@ -99,7 +99,7 @@ pub enum FortioError {
     /// Answers are longer than the buffer that Fortio reads them into, so Fortio cut them.
     #[error(
         "the answers are longer than the {buffer_kib} KiB that Fortio reads with {connections} connections: \
-         request smaller answers or use fewer connections (128 KiB from 512 connections on, 4096 KiB up to 16)"
+         request smaller answers, use fewer connections, or use a scenario"
     )]
     AnswersTooLong {
         /// Length of the buffer of a connection, in KiB.
