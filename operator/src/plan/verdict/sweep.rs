@@ -151,8 +151,7 @@ impl Best<'_> {
     /// The point with the largest value, and the other points that may be the best.
     ///
     /// The ratio of two points is paired by round, so drift cancels. `hidden` widens the interval (2·u, as in every expanded
-    /// interval). Each of the
-    /// n − 1 comparisons has 1/(n − 1) of the error. The reported points therefore contain the true best point with the
+    /// interval). Each of the n − 1 comparisons has 1/(n − 1) of the error. The reported points therefore contain the true best point with the
     /// confidence of all intervals (Bonferroni; the problem is J. C. Hsu's, Annals of Statistics 12 (1984), 1136–1144).
     ///
     /// Several `values` are one quantity on several boards. The first value finds the best point. Another point may be the
