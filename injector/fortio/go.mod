@@ -2,12 +2,14 @@ module frugality.dev/injector/fortio
 
 go 1.25.0
 
-require fortio.org/fortio v1.68.2
+require (
+	fortio.org/fortio v1.68.2
+	fortio.org/log v1.17.1
+)
 
 require (
 	fortio.org/cli v1.9.2 // indirect
 	fortio.org/dflag v1.7.3 // indirect
-	fortio.org/log v1.17.1 // indirect
 	fortio.org/safecast v1.0.0 // indirect
 	fortio.org/scli v1.15.3 // indirect
 	fortio.org/sets v1.2.0 // indirect

@@ -12,6 +12,7 @@ import (
 	"fortio.org/fortio/fhttp"
 	"fortio.org/fortio/periodic"
 	"fortio.org/fortio/version"
+	"fortio.org/log"
 )
 
 func main() {
@@ -26,6 +27,8 @@ func main() {
 		if *path != "" {
 			slices = newRecorder(options, http.HTTPReqTimeOut)
 			options.AccessLogger = slices
+			log.SetLogLevelQuiet(log.Warning)
+			log.SetOutput(&slices.endless)
 		}
 	})
 	if slices == nil {

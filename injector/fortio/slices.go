@@ -62,6 +62,7 @@ type recorder struct {
 	// start is when the first request began, in Unix nanoseconds.
 	start       atomic.Int64
 	connections []connection
+	endless     endless
 
 	mutex  sync.Mutex
 	length time.Duration
@@ -169,6 +170,7 @@ func (r *recorder) widen() {
 type result struct {
 	LateRequests    uint64   `json:"lateRequests"`
 	LateSeconds     float64  `json:"lateSeconds"`
+	EndlessAnswers  uint64   `json:"endlessAnswers"`
 	SliceSeconds    float64  `json:"sliceSeconds"`
 	WholeSeconds    float64  `json:"wholeSeconds"`
 	Successes       []int64  `json:"successes"`
@@ -199,6 +201,7 @@ func (r *recorder) result() result {
 	told := result{
 		SliceSeconds:    r.length.Seconds(),
 		WholeSeconds:    whole.Seconds(),
+		EndlessAnswers:  r.endless.answers.Load(),
 		Successes:       []int64{},
 		Errors:          []uint64{},
 		MeanNanoseconds: []*int64{},

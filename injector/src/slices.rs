@@ -23,6 +23,8 @@ struct Written {
     /// Requests that Fortio counts as successes although their answers came after the timeout, and their time.
     late_requests: u64,
     late_seconds: f64,
+    /// Answers without a length in their headers. Fortio did not read them to their ends.
+    endless_answers: u64,
 }
 
 /// The readable end of the pipe.
@@ -36,7 +38,8 @@ impl SlicesPipe {
     }
 
     /// The slices of a Fortio that has ended, after the late answers are counted as errors of its result. `None` if no
-    /// request was sent, or if the text is invalid. `Err` if the number of late answers is then unknown.
+    /// request was sent, or if the text is invalid. `Err` if Fortio did not read the answers, or if the text is invalid
+    /// and the result does not exclude such or late answers.
     pub(crate) fn read(
         self,
         result: &mut FortioResult,
@@ -46,13 +49,26 @@ impl SlicesPipe {
         let read = self.0.take(LIMIT_BYTES).read_to_string(&mut text);
         let parsed = read.and_then(|_| Ok(serde_json::from_str::<Written>(&text)?));
         match parsed {
+            Ok(Written {
+                endless_answers: answers @ 1..,
+                ..
+            }) => Err(format!(
+                "{answers} answers have neither Content-Length nor chunks, so Fortio did not read them and opened a \
+                 connection for each: answer with Content-Length (200 with a length of 0 instead of 204), or use a \
+                 scenario"
+            )),
             Ok(written) => {
                 result.count_late(written.late_requests, written.late_seconds);
                 Ok(Some(written.slices).filter(|it| !it.successes.is_empty()))
             }
-            Err(error) if result.latency.max_seconds > timeout_seconds => Err(format!(
-                "the number of answers after the timeout is not known, because Fortio wrote no slices: {error}"
-            )),
+            Err(error)
+                if result.latency.max_seconds > timeout_seconds
+                    || result.sockets > u64::from(result.threads) =>
+            {
+                Err(format!(
+                    "it is not known whether Fortio read all answers in time, because it wrote no slices: {error}"
+                ))
+            }
             Err(error) => {
                 eprintln!("Fortio wrote no slices, so the report has none: {error}");
                 Ok(None)
@@ -95,7 +111,7 @@ mod tests {
         let slices = read(
             r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[2,1],"errors":[0,1],
                 "meanNanoseconds":[1500000,2000000],"p99Nanoseconds":[null,null],
-                "lateRequests":0,"lateSeconds":0}"#,
+                "lateRequests":0,"lateSeconds":0,"endlessAnswers":0}"#,
         );
         let slices = slices.unwrap();
         assert_eq!((slices.successes, slices.errors), (vec![2, 1], vec![0, 1]));
@@ -106,7 +122,8 @@ mod tests {
         let before = result();
         let mut after = before.clone();
         let text = r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[1],"errors":[2],
-            "meanNanoseconds":[1500000],"p99Nanoseconds":[null],"lateRequests":2,"lateSeconds":0.003}"#;
+            "meanNanoseconds":[1500000],"p99Nanoseconds":[null],"lateRequests":2,"lateSeconds":0.003,
+            "endlessAnswers":0}"#;
         read_into(&mut after, text, 0.001).unwrap();
         assert_eq!(after.span().errors, before.span().errors + 2);
         assert_eq!(after.codes[&200], before.codes[&200] - 2);
@@ -120,12 +137,16 @@ mod tests {
         let slowest = result().latency.max_seconds;
         assert!(read_into(&mut result(), "", slowest / 2.0).is_err());
         assert_eq!(read_into(&mut result(), "", 2.0 * slowest), Ok(None));
+        // Answers without an end close their connections.
+        let mut reconnected = result();
+        reconnected.sockets = u64::from(reconnected.threads) + 1;
+        assert!(read_into(&mut reconnected, "", 2.0 * slowest).is_err());
     }
 
     #[test]
     fn a_run_without_requests_and_a_run_that_was_killed_have_no_slices() {
         let none = r#"{"sliceSeconds":0.5,"wholeSeconds":0,"successes":[],"errors":[],
-            "meanNanoseconds":[],"p99Nanoseconds":[],"lateRequests":0,"lateSeconds":0}"#;
+            "meanNanoseconds":[],"p99Nanoseconds":[],"lateRequests":0,"lateSeconds":0,"endlessAnswers":0}"#;
         assert_eq!(read(none), None);
         assert_eq!(read(""), None);
         assert_eq!(read("{\"sliceSeconds\":"), None);

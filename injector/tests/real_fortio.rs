@@ -271,6 +271,18 @@ fn answers_that_fortio_would_cut_leave_no_result() {
     assert!(message.contains("longer than the 4096 KiB"), "{message}");
 }
 
+/// Fortio counts such answers as successes. A 204 has no body, but Fortio closes its connection, too.
+#[test]
+fn answers_without_a_length_leave_no_result() {
+    for (name, answer) in [("endless", Answer::Endless), ("204", Answer::NoContent)] {
+        let target = Target::start(Duration::ZERO, answer);
+        let ended = run(name, &target.url("/"), "--connections 2 --requests 50");
+        let (message, ..) = ended.failure(1);
+        let expected = "50 answers have neither Content-Length nor chunks";
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
+
 #[test]
 fn a_target_that_hangs_longer_than_the_timeout_is_an_outcome_in_bounded_time() {
     let target = Target::start(Duration::ZERO, Answer::Never);

@@ -1,7 +1,7 @@
 //! A parser of the Prometheus text format, which Kepler and the node meter use.
 //!
-//! It reads only names, labels and values. `# HELP`, `# TYPE` and other comments are skipped. A sample's own
-//! timestamp and an exemplar are not returned.
+//! It reads names, labels, values and timestamps. `# HELP`, `# TYPE` and other comments are skipped. An exemplar is
+//! not returned.
 //!
 //! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
@@ -18,6 +18,9 @@ pub struct Sample {
     pub labels: BTreeMap<String, String>,
     /// The value; NaN and the infinities are legal in the format.
     pub value: f64,
+    /// When the value was measured, if the sample says so: milliseconds since 1970 in the text format, seconds in
+    /// OpenMetrics.
+    pub timestamp: Option<f64>,
 }
 
 impl Sample {
@@ -111,17 +114,19 @@ fn sample(content: &str, line: usize) -> Result<Sample, ExpositionError> {
         line,
         text: word.to_owned(),
     })?;
-    if let Some(timestamp) = words.next() {
-        let extra = words.next();
-        if number(timestamp).is_none() || extra.is_some() {
-            let text = extra.unwrap_or(timestamp).to_owned();
+    let timestamp = match (words.next(), words.next()) {
+        (None, _) => None,
+        (Some(word), None) if number(word).is_some() => number(word),
+        (Some(word), extra) => {
+            let text = extra.unwrap_or(word).to_owned();
             return Err(ExpositionError::Timestamp { line, text });
         }
-    }
+    };
     Ok(Sample {
         name: name.to_owned(),
         labels,
         value,
+        timestamp,
     })
 }
 

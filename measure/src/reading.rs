@@ -55,6 +55,9 @@ pub struct MeterIdentity {
     pub version: String,
     /// The source of its power: for Kepler the zone's path, for the node meter the source's name.
     pub source: String,
+    /// Digest of the user's settings for the source, for example of its URL and its slope. Kepler reports none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
     /// The board that a power model represents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub board: Option<String>,
@@ -299,6 +302,7 @@ fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingErr
             name,
             version,
             source,
+            configuration: None,
             board: None,
             provenance: from_path,
             model: None,
@@ -322,6 +326,7 @@ fn identify(scrape: &Scrape<'_>, path: &str) -> Result<MeterIdentity, ReadingErr
         name: "frugality-meter".to_owned(),
         version: label("version").unwrap_or("unknown").to_owned(),
         source: label("source").unwrap_or(path).to_owned(),
+        configuration: label("configuration").map(str::to_owned),
         board: label("board").map(str::to_owned),
         provenance: stated.max(from_path),
         model: linear_model(scrape)?,

@@ -377,6 +377,7 @@ impl Meter {
                 name: "frugality-meter".into(),
                 version: "0.1.0".into(),
                 source: "hwmon".into(),
+                configuration: None,
                 board: None,
                 provenance: Provenance::Metered,
                 model: None,

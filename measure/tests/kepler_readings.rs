@@ -56,6 +56,7 @@ fn every_file_is_read_whole() {
         name: "kepler".to_owned(),
         version: "v0.11.4".to_owned(),
         source: "/host/sys/class/powercap/intel-rapl:0".to_owned(),
+        configuration: None,
         board: None,
         provenance: Provenance::Metered,
         model: None,

@@ -27,6 +27,10 @@ pub(crate) enum Answer {
     NeverEach(u64),
     /// 200 with a body of this many bytes.
     Bytes(usize),
+    /// 200 with a body that ends with the connection.
+    Endless,
+    /// 204, without a body.
+    NoContent,
 }
 
 #[derive(Default)]
@@ -145,6 +149,13 @@ fn serve(
                 respond(&mut stream, 200, "hello");
             }
             Answer::Bytes(length) => respond(&mut stream, 200, &"x".repeat(length)),
+            Answer::Endless => {
+                let _ = stream.write_all(b"HTTP/1.1 200 Test\r\n\r\nhello");
+                return;
+            }
+            Answer::NoContent => {
+                let _ = stream.write_all(b"HTTP/1.1 204 Test\r\n\r\n");
+            }
             Answer::Slower {
                 milliseconds_per_second,
             } => {

@@ -149,6 +149,7 @@ fn truth(at: f64, interval_seconds: f64) -> Reading {
             name: "frugality-meter".to_owned(),
             version: "0.1.0".to_owned(),
             source: "board-model".to_owned(),
+            configuration: Some("1a2b".to_owned()),
             board: Some("synthetic".to_owned()),
             provenance: Provenance::Modelled,
             model: Some(LinearModel {

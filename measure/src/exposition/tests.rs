@@ -12,6 +12,7 @@ fn sample(name: &str, labels: &[(&str, &str)], value: f64) -> Sample {
         name: name.to_owned(),
         labels: labels.collect(),
         value,
+        timestamp: None,
     }
 }
 
@@ -31,12 +32,16 @@ fn reads_samples_and_leaves_comments_out() {
 }
 
 #[test]
-fn leaves_timestamps_and_exemplars_out() {
+fn reads_timestamps_and_leaves_exemplars_out() {
     let text = "a 1 1795236942869\nb{x=\"#1\"} 2 1795236942.869\r\n\
                 c_bucket{le=\"1\"} 3 # {trace_id=\"a b\"} 0.5 1795236942\n";
+    let at = |timestamp, sample| Sample {
+        timestamp: Some(timestamp),
+        ..sample
+    };
     let expected = [
-        sample("a", &[], 1.0),
-        sample("b", &[("x", "#1")], 2.0),
+        at(1_795_236_942_869.0, sample("a", &[], 1.0)),
+        at(1_795_236_942.869, sample("b", &[("x", "#1")], 2.0)),
         sample("c_bucket", &[("le", "1")], 3.0),
     ];
     assert_eq!(parse(text).unwrap(), expected);
@@ -141,6 +146,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
         name,
         labels,
         value,
+        timestamp: None,
     })
 }
 

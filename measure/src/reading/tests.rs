@@ -8,7 +8,7 @@ kepler_node_cpu_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 10
 kepler_node_cpu_active_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 40.25
 kepler_node_cpu_idle_joules_total{node_name="pi-1",path="model:pi-2b",zone="psys"} 60.25
 kepler_pod_cpu_joules_total{node_name="pi-1",pod_id="u1",pod_name="server",pod_namespace="shop",state="running",zone="psys"} 30.5
-frugality_meter_info{node_name="pi-1",version="0.1.0",provenance="Modelled",source="board-model",board="pi-2b"} 1
+frugality_meter_info{node_name="pi-1",version="0.1.0",provenance="Modelled",source="board-model",board="pi-2b",configuration="5e6f"} 1
 frugality_meter_reading_timestamp_seconds{node_name="pi-1",zone="psys"} 1795236942.869
 frugality_meter_start_time_seconds{node_name="pi-1"} 1795230000.5
 frugality_meter_interval_seconds{node_name="pi-1"} 1
@@ -63,6 +63,7 @@ fn reads_all_that_the_node_meter_serves() {
             name: "frugality-meter".to_owned(),
             version: "0.1.0".to_owned(),
             source: "board-model".to_owned(),
+            configuration: Some("5e6f".to_owned()),
             board: Some("pi-2b".to_owned()),
             provenance: Provenance::Modelled,
             model: Some(LinearModel {

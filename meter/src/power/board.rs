@@ -43,6 +43,13 @@ impl Board {
             uncertainty: Some(self.uncertainty),
         }
     }
+
+    /// Whether the board has this name in the kernel's device tree, such as `Raspberry Pi 4 Model B Rev 1.2`.
+    pub(crate) fn is_named(&self, model: &str) -> bool {
+        model
+            .strip_prefix(self.device_tree)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(" Rev"))
+    }
 }
 
 /// The same share for both watts.
@@ -129,13 +136,9 @@ pub(crate) const BOARDS: &[Board] = &[
     },
 ];
 
-/// The board with this name in the kernel's device tree, such as `Raspberry Pi 4 Model B Rev 1.2`.
+/// The board with this name in the kernel's device tree.
 pub(crate) fn by_device_tree(model: &str) -> Option<&'static Board> {
-    BOARDS.iter().find(|board| {
-        model
-            .strip_prefix(board.device_tree)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(" Rev"))
-    })
+    BOARDS.iter().find(|board| board.is_named(model))
 }
 
 /// The boards' names, for people.

@@ -96,6 +96,19 @@ pub(crate) enum ChoiceError {
     /// The board is not in the table.
     #[error("no board `{0}`: write generic or one of {known}", known = known_boards())]
     UnknownBoard(String),
+    /// The node is another board of the table.
+    #[error(
+        "the board `{stated}` is configured, but this node is a {model}: write `{known}`, or write --board=generic and \
+         the watts of this node"
+    )]
+    OtherBoard {
+        /// The configured board.
+        stated: String,
+        /// The node's board by the kernel.
+        model: String,
+        /// The same board in the table.
+        known: &'static str,
+    },
     /// No sensor fits, or more than one.
     #[error("{0}")]
     Hwmon(String),
@@ -269,11 +282,19 @@ impl Plan<'_> {
         if power.idle_watts.is_some() || power.watts_per_cpu.is_some() {
             return Err(ChoiceError::BoardHasWatts(name.to_owned()));
         }
-        let known = board.line();
-        let line = LinearModel {
-            uncertainty: stated.or(known.uncertainty),
-            ..known
-        };
+        let mut line = board.line();
+        if let Some(model) = device_tree_model(self.at).filter(|model| !board.is_named(model)) {
+            if let Some(known) = by_device_tree(&model) {
+                return Err(ChoiceError::OtherBoard {
+                    stated: name.to_owned(),
+                    model,
+                    known: known.name,
+                });
+            }
+            // The uncertainty in the table is that of the board itself.
+            line.uncertainty = None;
+        }
+        line.uncertainty = stated.or(line.uncertainty);
         Ok(Some(BoardModel::new(name, line, self.at.cpus)))
     }
 

@@ -93,6 +93,8 @@ pub(crate) enum Polled {
         labels: BTreeMap<String, String>,
         /// Unit of the sample's value.
         unit: Unit,
+        /// The sample's timestamps.
+        times: Times,
     },
     /// A number in the messages of a topic.
     Mqtt {
@@ -147,35 +149,49 @@ pub(crate) struct Checks {
     pub(crate) time: Option<MeasuredAt>,
 }
 
-/// The time of a measurement in a document of another program, which repeats the last number of a device that is
+/// The times of measurements in the documents of another program, which repeats the last number of a device that is
 /// gone. Only a new time is a new measurement. The times are compared as text, so the clocks need not agree.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    /// The time in the last document, and when the document was asked for.
+    seen: Option<(String, Instant)>,
+}
+
+impl Times {
+    /// How much older than the document its measurement is; `None` if it is no new measurement. A new measurement
+    /// was made between two documents, and counts as made in the middle. The age of the first document's measurement
+    /// is unknown.
+    fn age(&mut self, time: String) -> Option<Duration> {
+        let now = Instant::now();
+        let last = self.seen.replace((time.clone(), now));
+        last.filter(|(before, _)| *before != time)
+            .map(|(_, asked)| now.saturating_duration_since(asked) / 2)
+    }
+}
+
+/// The place of the time of the measurement in a document.
 #[derive(Debug)]
 pub(crate) struct MeasuredAt {
     path: Vec<String>,
-    /// The time in the last document, and when the document was asked for.
-    seen: Option<(String, Instant)>,
+    times: Times,
 }
 
 impl MeasuredAt {
     /// The time is at `path`.
     pub(crate) fn new(path: Vec<String>) -> Self {
-        Self { path, seen: None }
+        Self {
+            path,
+            times: Times::default(),
+        }
     }
 
-    /// How much older than the document its measurement is; `None` if it is no new measurement. A new measurement
-    /// was made between two documents, and counts as made in the middle. The age of the first document's measurement
-    /// is unknown.
+    /// The age of the document's measurement, as [`Times::age`].
     fn age(&mut self, root: &Value, url: &str) -> Result<Option<Duration>, InstrumentError> {
         let Some(time @ (Value::String(_) | Value::Number(_))) = at_path(root, &self.path) else {
             let from = format!("{url} at {}", self.path.join("."));
             return Err(InstrumentError::malformed(from, "nothing", "time"));
         };
-        let time = time.to_string();
-        let now = Instant::now();
-        let last = self.seen.replace((time.clone(), now));
-        Ok(last
-            .filter(|(before, _)| *before != time)
-            .map(|(_, asked)| now.saturating_duration_since(asked) / 2))
+        Ok(self.times.age(time.to_string()))
     }
 }
 
@@ -272,10 +288,15 @@ impl Polled {
                 metric,
                 labels,
                 unit,
+                times,
             } => {
                 let (text, took) = endpoint.get().await?;
-                let quantity = in_exposition(&text, endpoint.url(), metric, labels, *unit)?;
-                return Ok(Some((quantity, took / 2)));
+                let (quantity, time) = in_exposition(&text, endpoint.url(), metric, labels, *unit)?;
+                let age = match time {
+                    None => Some(Duration::ZERO),
+                    Some(time) => times.age(time.to_string()),
+                };
+                return Ok(age.map(|age| (quantity, took / 2 + age)));
             }
             Self::Mqtt {
                 topic,
@@ -397,15 +418,15 @@ fn in_json(
         })
 }
 
-/// The one sample of the metric that has the labels. Only the metric's own lines are parsed, because an
-/// exporter's page is large.
+/// The one sample of the metric that has the labels, with its timestamp, if it has one. Only the metric's own lines
+/// are parsed, because an exporter's page is large.
 fn in_exposition(
     text: &str,
     url: &str,
     metric: &str,
     labels: &BTreeMap<String, String>,
     unit: Unit,
-) -> Result<PowerOrEnergy, InstrumentError> {
+) -> Result<(PowerOrEnergy, Option<f64>), InstrumentError> {
     let lines: String = text
         .split_inclusive('\n')
         .filter(|line| {
@@ -426,6 +447,7 @@ fn in_exposition(
     match (fitting.next(), fitting.next()) {
         (Some(sample), None) => unit
             .quantity(sample.value)
+            .map(|quantity| (quantity, sample.timestamp))
             .ok_or_else(|| wrong(&sample.value.to_string(), "number above 0")),
         (None, _) => Err(wrong("nothing", "sample with these labels")),
         (Some(_), Some(_)) => Err(wrong(&lines, "single sample: write more labels")),

@@ -38,6 +38,8 @@ struct Run {
 pub(crate) struct Refresh {
     asked_every: Duration,
     is_told: bool,
+    /// The stated interval, but not less than `asked_every`. A device may be slower than stated, never faster.
+    least: Duration,
     interval: Duration,
     /// The interval that counts while refreshes are irregular.
     irregular: Option<Duration>,
@@ -54,10 +56,12 @@ impl Refresh {
     /// For an instrument that is polled `asked_every`. `reported` is the refresh interval that the user or the
     /// maker states, if any.
     pub(crate) fn new(asked_every: Duration, reported: Option<Duration>) -> Self {
+        let least = reported.unwrap_or(asked_every).max(asked_every);
         Self {
             asked_every,
             is_told: reported.is_some(),
-            interval: reported.unwrap_or(asked_every).max(asked_every),
+            least,
+            interval: least,
             irregular: None,
             value: None,
             since: Duration::ZERO,
@@ -86,9 +90,6 @@ impl Refresh {
         }
         self.begun = last.is_some();
         self.since = at;
-        if self.is_told {
-            return;
-        }
         let regular = self.regular_run();
         self.irregular = if regular.is_some() {
             None
@@ -96,12 +97,12 @@ impl Refresh {
             self.irregular_run()
         };
         if let Some(interval) = regular {
-            self.interval = interval.max(self.asked_every);
+            self.interval = interval.max(self.least);
         }
     }
 
-    /// Time between two refreshes: the stated interval, else the interval observed last, else the time
-    /// between two polls. For irregular refreshes, [`Refresh::irregular_run`].
+    /// Time between two refreshes: the interval observed last, but never less than the stated interval or the
+    /// time between two polls. For irregular refreshes, [`Refresh::irregular_run`].
     pub(crate) fn interval(&self) -> Duration {
         self.irregular
             .map_or(self.interval, |irregular| irregular.max(self.interval))
@@ -109,7 +110,7 @@ impl Refresh {
 
     /// The refresh interval that the maker or the user states, if any.
     pub(crate) fn stated(&self) -> Option<Duration> {
-        self.is_told.then_some(self.interval)
+        self.is_told.then_some(self.least)
     }
 
     /// Number of observed refreshes.
@@ -301,14 +302,17 @@ mod tests {
     }
 
     #[test]
-    fn the_user_s_interval_counts_and_is_never_shorter_than_the_time_between_polls() {
-        let mut slow = Refresh::new(SECOND, Some(SECOND * 4));
-        let mut fast = Refresh::new(SECOND, Some(SECOND / 2));
-        for second in 0..20 {
-            slow.see(SECOND * second, f64::from(second));
-            fast.see(SECOND * second, f64::from(second));
-        }
-        assert_eq!(slow.interval(), SECOND * 4);
-        assert_eq!(fast.interval(), SECOND);
+    fn the_user_s_interval_counts_unless_polls_or_observed_refreshes_are_longer() {
+        let seen = |stated: Duration, each: u32| {
+            let mut refresh = Refresh::new(SECOND, Some(stated));
+            for second in 0..40 {
+                refresh.see(SECOND * second, f64::from(second / each));
+            }
+            assert_eq!(refresh.stated(), Some(stated.max(SECOND)));
+            refresh.interval()
+        };
+        assert_eq!(seen(SECOND * 4, 1), SECOND * 4);
+        assert_eq!(seen(SECOND / 2, 1), SECOND);
+        assert_eq!(seen(SECOND, 5), SECOND * 5);
     }
 }

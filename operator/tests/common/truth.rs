@@ -271,6 +271,7 @@ pub(crate) fn meter(provenance: Provenance) -> MeterIdentity {
         name: "frugality-meter".into(),
         version: "0.1.0".into(),
         source: source.into(),
+        configuration: None,
         board,
         model: (provenance == Provenance::Modelled).then_some(MODEL),
         provenance,

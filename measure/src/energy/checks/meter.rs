@@ -120,33 +120,35 @@ pub(super) fn meter_is_the_same(evidence: &AttemptEvidence<'_>) -> Result<(), Vo
         .try_for_each(|(a, b)| same_meter((&a.meter, &a.zone), (&b.meter, &b.zone)))
 }
 
-/// Checks that two meters, each with its zone, are one.
+/// Checks that two meters, each with its zone, are one. Digests of settings are compared if both meters report one.
 pub fn same_meter(
     (earlier, earlier_zone): (&MeterIdentity, &str),
     (later, later_zone): (&MeterIdentity, &str),
 ) -> Result<(), Void> {
+    if earlier == later && earlier_zone == later_zone {
+        return Ok(());
+    }
     let traits = |meter: &MeterIdentity, zone: &str| {
+        let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
         [
             ("name", meter.name.clone()),
             ("version", meter.version.clone()),
             ("source", meter.source.clone()),
-            (
-                "board",
-                meter.board.clone().unwrap_or_else(|| "none".to_owned()),
-            ),
+            ("board", known(&meter.board)),
             ("provenance", meter.provenance.to_string()),
             ("zone", zone.to_owned()),
             ("model", coefficients(meter.model)),
         ]
     };
-    if earlier == later && earlier_zone == later_zone {
-        return Ok(());
-    }
-    let differing = traits(earlier, earlier_zone)
+    let settings = earlier.configuration.clone().zip(later.configuration.clone());
+    let pairs = traits(earlier, earlier_zone)
         .into_iter()
         .zip(traits(later, later_zone))
-        .find(|(from, to)| from != to);
-    differing.map_or(Ok(()), |((what, from), (_, to))| {
+        .map(|((what, from), (_, to))| (what, from, to));
+    let differing = pairs
+        .chain(settings.map(|(from, to)| ("configuration", from, to)))
+        .find(|(_, from, to)| from != to);
+    differing.map_or(Ok(()), |(what, from, to)| {
         Err(Void::MeterChanged {
             what: what.to_owned(),
             from,

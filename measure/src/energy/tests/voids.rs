@@ -219,7 +219,7 @@ fn meter_restarted() {
 #[test]
 fn meter_changed() {
     type Change = fn(&mut Reading);
-    let changes: [(&str, Change); 6] = [
+    let changes: [(&str, Change); 7] = [
         (
             "model changed from 3 W + 2 W per CPU, accuracy unknown to 3 W + 2.00001 W per CPU, accuracy unknown",
             |r| {
@@ -239,6 +239,9 @@ fn meter_changed() {
         }),
         ("provenance changed from Modelled to Metered", |r| {
             Arc::make_mut(&mut r.meter).provenance = Provenance::Metered;
+        }),
+        ("configuration changed from 1a2b to 3c4d", |r| {
+            Arc::make_mut(&mut r.meter).configuration = Some("3c4d".to_owned());
         }),
         ("zone changed from psys to package", |r| {
             r.zone = "package".to_owned();

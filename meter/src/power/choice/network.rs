@@ -5,7 +5,7 @@ use super::{ChoiceError, Chosen, Instrument, Measured, Plan};
 use crate::power::config::{MqttRequest, Polling, SourceConfig, seconds};
 use crate::power::fritz::{self, FritzError, Plug};
 use crate::power::mqtt::{MqttError, Topic};
-use crate::power::polled::{MeasuredAt, Polled, Unit};
+use crate::power::polled::{MeasuredAt, Polled, Times, Unit};
 use crate::power::refresh::Refresh;
 use crate::power::remote::{Credentials, DeviceEndpoint};
 use crate::power::snmp::{Object, SnmpError};
@@ -36,6 +36,7 @@ impl Plan<'_> {
                 metric: metric.clone(),
                 labels: labels.clone(),
                 unit,
+                times: Times::default(),
             },
             _ => Polled::Json {
                 endpoint,

@@ -708,6 +708,47 @@ fn the_automatic_choice_follows_its_order() {
 }
 
 #[test]
+fn other_settings_have_another_digest() {
+    let digest = |config: &str| {
+        let power: NodePower = serde_json::from_str(config).unwrap();
+        power.digest()
+    };
+    let pmic = |slope: &str| {
+        digest(&format!(
+            r#"{{"source": {{"type": "pmic", "command": ["a"], "slope": {slope}}}}}"#
+        ))
+    };
+    assert_eq!(pmic("1.0").len(), 16);
+    assert_eq!(pmic("1.0"), pmic("1"));
+    assert_ne!(pmic("1.0"), pmic("1.01"));
+    let plug =
+        |host: &str| digest(&format!(r#"{{"source": {{"type": "tasmota", "host": "{host}"}}}}"#));
+    assert_ne!(plug("10.0.0.1"), plug("10.0.0.2"));
+}
+
+#[test]
+fn a_configured_board_must_be_the_node_s() {
+    let node = Node::new();
+    let model = |settings: &str| {
+        format!(r#"{{"source": {{"type": "model"}}, "board": "pi-4b"{settings}}}"#)
+    };
+    let uncertainty = |settings: &str| node.source(&model(settings)).relative_uncertainty;
+    // Without a device tree the board is unknown.
+    assert_eq!(uncertainty(""), Some(0.15));
+    let board = |name: &str| node.write("sys/firmware/devicetree/base/model", name);
+    board("Raspberry Pi 4 Model B Rev 1.4");
+    assert_eq!(uncertainty(""), Some(0.15));
+    // The watts of the 4B may fit, but how well is unknown.
+    board("Raspberry Pi Compute Module 4 Rev 1.0");
+    assert_eq!(uncertainty(""), None);
+    assert_eq!(uncertainty(r#", "relativeUncertainty": 0.3"#), Some(0.3));
+    board("Raspberry Pi 5 Model B Rev 1.0");
+    let error = node.choose(&model("")).unwrap_err().to_string();
+    assert!(error.contains("this node is a Raspberry Pi 5"), "{error}");
+    assert!(error.contains("write `pi-5b`"), "{error}");
+}
+
+#[test]
 fn an_exporter_of_a_model_s_results_can_be_configured_as_modelled() {
     let node = Node::new();
     let source = node.source(

@@ -509,6 +509,43 @@ fn a_number_that_its_device_does_not_trust_is_refused() {
     assert_eq!(ask(config, &device), Ok(PowerOrEnergy::Watts(3.5)));
 }
 
+/// Asks as long as the test likes: the value and its age, or `None` without a new measurement.
+fn asker(
+    config: &str,
+    device: &Device,
+) -> impl FnMut() -> Result<Option<(PowerOrEnergy, Duration)>, String> {
+    let mut instrument = instrument(config, device);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    move || {
+        let answer = runtime.block_on(instrument.ask());
+        answer.map_err(|error| error.to_string())
+    }
+}
+
+#[test]
+fn a_sample_with_an_old_timestamp_is_no_reading() {
+    let exporter = |text: &'static str| move |_: &str, _: &[String]| Some((200, text.to_owned()));
+    let device = Device::new(exporter("m 3.5 1795236942869\n"));
+    let mut ask = asker(
+        r#"{"source": {"type": "prometheus", "url": "http://HOST/", "metric": "m", "unit": "W"}}"#,
+        &device,
+    );
+    // The first sample may be hours old.
+    assert_eq!(ask(), Ok(None));
+    std::thread::sleep(Duration::from_millis(200));
+    device.answer(exporter("m 3.5 1795236943869\n"));
+    let (quantity, age) = ask().unwrap().unwrap();
+    assert_eq!(quantity, PowerOrEnergy::Watts(3.5));
+    assert!(age >= Duration::from_millis(95), "{age:?}");
+    assert_eq!(ask(), Ok(None));
+    // Without a timestamp, the exporter measures when it is asked.
+    device.answer(exporter("m 3.5\n"));
+    assert!(ask().unwrap().is_some() && ask().unwrap().is_some());
+}
+
 #[test]
 fn a_state_that_its_device_no_longer_reports_is_no_reading() {
     let home_assistant = |state: &str, reported: &str| {
@@ -518,15 +555,7 @@ fn a_state_that_its_device_no_longer_reports_is_no_reading() {
     let device = Device::new(home_assistant("3.5", "10:00:00"));
     let config = r#"{"source": {"type": "json", "url": "http://HOST/api/states/sensor.x", "path": "state",
         "timePath": "last_reported", "unit": "W"}}"#;
-    let mut instrument = instrument(config, &device);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let mut ask = || {
-        let answer = runtime.block_on(instrument.ask());
-        answer.map_err(|error| error.to_string())
-    };
+    let mut ask = asker(config, &device);
     // The first state may be hours old.
     assert_eq!(ask(), Ok(None));
     assert_eq!(ask(), Ok(None));
