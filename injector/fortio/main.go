@@ -27,8 +27,8 @@ func main() {
 		if *path != "" {
 			slices = newRecorder(options, http.HTTPReqTimeOut)
 			options.AccessLogger = slices
-			log.SetLogLevelQuiet(log.Warning)
-			log.SetOutput(&slices.endless)
+			log.SetLogLevelQuiet(log.Info)
+			log.SetOutput(slices)
 		}
 	})
 	if slices == nil {

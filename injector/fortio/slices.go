@@ -27,17 +27,17 @@ const (
 // slice contains the requests that began in a part of the run.
 type slice struct {
 	errors uint64
-	// late is the number of errors that Fortio counts as successes, and lateTime is their time in seconds.
-	late      uint64
-	lateTime  float64
-	latencies *stats.Histogram
+	// repeated is the number of errors that Fortio counts as successes, and repeatedTime is their time in seconds.
+	repeated     uint64
+	repeatedTime float64
+	latencies    *stats.Histogram
 }
 
 func (s *slice) add(other *slice) {
 	s.errors += other.errors
-	s.late += other.late
-	s.lateTime += other.lateTime
-	other.errors, other.late, other.lateTime = 0, 0, 0
+	s.repeated += other.repeated
+	s.repeatedTime += other.repeatedTime
+	other.errors, other.repeated, other.repeatedTime = 0, 0, 0
 	// Empties the other.
 	s.latencies.Transfer(other.latencies)
 }
@@ -50,6 +50,8 @@ type connection struct {
 	// lastBegan is when the last request began, and lastEnded when the last request ended.
 	lastBegan, lastEnded time.Duration
 	isUsed               bool
+	// isRepeated is whether Fortio sends the current request a second time.
+	isRepeated bool
 	// Two connections must not share a cache line.
 	_ [64]byte
 }
@@ -62,7 +64,7 @@ type recorder struct {
 	// start is when the first request began, in Unix nanoseconds.
 	start       atomic.Int64
 	connections []connection
-	endless     endless
+	faults      faults
 
 	mutex  sync.Mutex
 	length time.Duration
@@ -103,9 +105,9 @@ func (r *recorder) Start(ctx context.Context, _ periodic.ThreadID, _ int64, at t
 	return ctx
 }
 
-// Report adds a request that has ended. Its latency is in seconds. If the answer on a used connection is late, Fortio
-// sends the request again and counts only the second answer (Fetch in fhttp/http_client.go). Here such a request is an
-// error.
+// Report adds a request that has ended. Its latency is in seconds. If a used connection gives no answer, because the
+// server closes it or is late, Fortio sends the request again and counts only the second answer (Fetch in
+// fhttp/http_client.go). Here such a request is an error, unless the server may have closed an idle connection.
 func (r *recorder) Report(_ context.Context, id periodic.ThreadID, _ int64, at time.Time, latency float64, ok bool, _ string) {
 	c := &r.connections[id]
 	// Another connection's first request may have begun before the one that set the start.
@@ -116,16 +118,18 @@ func (r *recorder) Report(_ context.Context, id periodic.ThreadID, _ int64, at t
 		c.end = c.begin + length
 	}
 	c.isUsed = true
+	isClosed := c.isRepeated && since-c.lastEnded < mostIdle
+	c.isRepeated = false
 	c.lastBegan, c.lastEnded = since, since+time.Duration(latency*float64(time.Second))
 	isLate := r.timeout > 0 && latency > r.timeout
-	if ok && !isLate {
+	if ok && !isLate && !isClosed {
 		c.latencies.Record(latency)
 		return
 	}
 	c.errors++
 	if ok {
-		c.late++
-		c.lateTime += latency
+		c.repeated++
+		c.repeatedTime += latency
 	}
 }
 
@@ -168,15 +172,16 @@ func (r *recorder) widen() {
 
 // result is the JSON that the injector reads (Slices in measure/src/slices.rs).
 type result struct {
-	LateRequests    uint64   `json:"lateRequests"`
-	LateSeconds     float64  `json:"lateSeconds"`
-	EndlessAnswers  uint64   `json:"endlessAnswers"`
-	SliceSeconds    float64  `json:"sliceSeconds"`
-	WholeSeconds    float64  `json:"wholeSeconds"`
-	Successes       []int64  `json:"successes"`
-	Errors          []uint64 `json:"errors"`
-	MeanNanoseconds []*int64 `json:"meanNanoseconds"`
-	P99Nanoseconds  []*int64 `json:"p99Nanoseconds"`
+	EndlessAnswers   uint64   `json:"endlessAnswers"`
+	CutAnswers       uint64   `json:"cutAnswers"`
+	RepeatedRequests uint64   `json:"repeatedRequests"`
+	RepeatedSeconds  float64  `json:"repeatedSeconds"`
+	SliceSeconds     float64  `json:"sliceSeconds"`
+	WholeSeconds     float64  `json:"wholeSeconds"`
+	Successes        []int64  `json:"successes"`
+	Errors           []uint64 `json:"errors"`
+	MeanNanoseconds  []*int64 `json:"meanNanoseconds"`
+	P99Nanoseconds   []*int64 `json:"p99Nanoseconds"`
 }
 
 // result returns the slices after the end of the run.
@@ -201,7 +206,8 @@ func (r *recorder) result() result {
 	told := result{
 		SliceSeconds:    r.length.Seconds(),
 		WholeSeconds:    whole.Seconds(),
-		EndlessAnswers:  r.endless.answers.Load(),
+		EndlessAnswers:  r.faults.endless.Load(),
+		CutAnswers:      r.faults.cut.Load(),
 		Successes:       []int64{},
 		Errors:          []uint64{},
 		MeanNanoseconds: []*int64{},
@@ -211,8 +217,8 @@ func (r *recorder) result() result {
 		latencies := slice.latencies.Export()
 		told.Successes = append(told.Successes, latencies.Count)
 		told.Errors = append(told.Errors, slice.errors)
-		told.LateRequests += slice.late
-		told.LateSeconds += slice.lateTime
+		told.RepeatedRequests += slice.repeated
+		told.RepeatedSeconds += slice.repeatedTime
 		var mean, p99 *int64
 		if latencies.Count > 0 {
 			mean = nanoseconds(latencies.Avg)

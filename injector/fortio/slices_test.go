@@ -78,8 +78,8 @@ func TestAnAnswerAfterTheTimeoutIsAnError(t *testing.T) {
 	successes, errors, _ := sums(told)
 	equal(t, "successes", successes, 2)
 	equal(t, "errors", errors, 2)
-	equal(t, "late", told.LateRequests, 1)
-	near(t, "late seconds", told.LateSeconds, 3.25)
+	equal(t, "late", told.RepeatedRequests, 1)
+	near(t, "late seconds", told.RepeatedSeconds, 3.25)
 }
 
 func TestARequestAfterTheLengthIsInTheLastSlice(t *testing.T) {
@@ -189,6 +189,30 @@ func TestSumsOfManyConnectionsAreTheTotals(t *testing.T) {
 			t.Errorf("sum of latencies: found %v, expected %v", gotSeconds, seconds)
 		}
 	}
+}
+
+func TestARequestOnAClosedConnectionIsAnErrorUnlessTheConnectionWasIdle(t *testing.T) {
+	r := recorderOf(2, 10*time.Second, 0)
+	closed := func(connection string) {
+		line := `{"ts":1,"level":"info","msg":"Closing dead socket (err at first read)","err":"EOF","thread":` + connection + `,"run":0}`
+		if _, err := r.Write([]byte(line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(r, 0, 0, 0.5, true)
+	closed("1")
+	closed("7")
+	// The other connection was closed.
+	send(r, 0, time.Second, 0.5, true)
+	send(r, 1, time.Second/2, 0.25, true)
+	closed("0")
+	send(r, 0, 3*time.Second, 0.5, true)
+	told := r.result()
+	equal(t, "repeated requests", told.RepeatedRequests, 1)
+	near(t, "their time", told.RepeatedSeconds, 0.25)
+	successes, errors, _ := sums(told)
+	equal(t, "successes", successes, 3)
+	equal(t, "errors", errors, 1)
 }
 
 func TestARunWithoutRequestsHasNoSlices(t *testing.T) {

@@ -20,11 +20,34 @@ const LIMIT_BYTES: u64 = 1 << 16;
 struct Written {
     #[serde(flatten)]
     slices: Slices,
-    /// Requests that Fortio counts as successes although their answers came after the timeout, and their time.
-    late_requests: u64,
-    late_seconds: f64,
+    /// Requests that Fortio counts as successes although they had no answer in time, and their time. Fortio sent them
+    /// again.
+    repeated_requests: u64,
+    repeated_seconds: f64,
     /// Answers without a length in their headers. Fortio did not read them to their ends.
     endless_answers: u64,
+    /// Answers that are longer than Fortio's buffer.
+    cut_answers: u64,
+}
+
+impl Written {
+    /// Why the successes are not whole answers, if they are not.
+    fn fault(&self) -> Option<String> {
+        if self.endless_answers > 0 {
+            return Some(format!(
+                "{} answers have neither Content-Length nor chunks, so Fortio did not read them and opened a connection \
+                 for each: answer with Content-Length (200 with a length of 0 instead of 204), or use a scenario",
+                self.endless_answers
+            ));
+        }
+        (self.cut_answers > 0).then(|| {
+            format!(
+                "{} answers are longer than Fortio's buffer: request smaller answers, use fewer connections, or use a \
+                 scenario",
+                self.cut_answers
+            )
+        })
+    }
 }
 
 /// The readable end of the pipe.
@@ -37,9 +60,9 @@ impl SlicesPipe {
         Ok((Self(reader), writer.into()))
     }
 
-    /// The slices of a Fortio that has ended, after the late answers are counted as errors of its result. `None` if no
-    /// request was sent, or if the text is invalid. `Err` if Fortio did not read the answers, or if the text is invalid
-    /// and the result does not exclude such or late answers.
+    /// The slices of a Fortio that has ended, after the repeated requests are counted as errors of its result. `None` if no
+    /// request was sent, or if the text is invalid. `Err` if the counts are not those of whole requests, or if the text is
+    /// invalid and the result does not exclude it.
     pub(crate) fn read(
         self,
         result: &mut FortioResult,
@@ -49,16 +72,11 @@ impl SlicesPipe {
         let read = self.0.take(LIMIT_BYTES).read_to_string(&mut text);
         let parsed = read.and_then(|_| Ok(serde_json::from_str::<Written>(&text)?));
         match parsed {
-            Ok(Written {
-                endless_answers: answers @ 1..,
-                ..
-            }) => Err(format!(
-                "{answers} answers have neither Content-Length nor chunks, so Fortio did not read them and opened a \
-                 connection for each: answer with Content-Length (200 with a length of 0 instead of 204), or use a \
-                 scenario"
-            )),
             Ok(written) => {
-                result.count_late(written.late_requests, written.late_seconds);
+                if let Some(fault) = written.fault() {
+                    return Err(fault);
+                }
+                result.count_repeated(written.repeated_requests, written.repeated_seconds);
                 Ok(Some(written.slices).filter(|it| !it.successes.is_empty()))
             }
             Err(error)
@@ -66,7 +84,7 @@ impl SlicesPipe {
                     || result.sockets > u64::from(result.threads) =>
             {
                 Err(format!(
-                    "it is not known whether Fortio read all answers in time, because it wrote no slices: {error}"
+                    "it is not known whether each request had a whole answer in time, because Fortio wrote no slices: {error}"
                 ))
             }
             Err(error) => {
@@ -111,19 +129,19 @@ mod tests {
         let slices = read(
             r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[2,1],"errors":[0,1],
                 "meanNanoseconds":[1500000,2000000],"p99Nanoseconds":[null,null],
-                "lateRequests":0,"lateSeconds":0,"endlessAnswers":0}"#,
+                "repeatedRequests":0,"repeatedSeconds":0,"endlessAnswers":0,"cutAnswers":0}"#,
         );
         let slices = slices.unwrap();
         assert_eq!((slices.successes, slices.errors), (vec![2, 1], vec![0, 1]));
     }
 
     #[test]
-    fn answers_after_the_timeout_are_errors_of_the_result() {
+    fn repeated_requests_are_errors_of_the_result() {
         let before = result();
         let mut after = before.clone();
         let text = r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[1],"errors":[2],
-            "meanNanoseconds":[1500000],"p99Nanoseconds":[null],"lateRequests":2,"lateSeconds":0.003,
-            "endlessAnswers":0}"#;
+            "meanNanoseconds":[1500000],"p99Nanoseconds":[null],"repeatedRequests":2,"repeatedSeconds":0.003,
+            "endlessAnswers":0,"cutAnswers":0}"#;
         read_into(&mut after, text, 0.001).unwrap();
         assert_eq!(after.span().errors, before.span().errors + 2);
         assert_eq!(after.codes[&200], before.codes[&200] - 2);
@@ -133,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_slices_the_late_answers_of_a_slow_run_are_unknown() {
+    fn without_slices_the_errors_of_a_slow_run_are_unknown() {
         let slowest = result().latency.max_seconds;
         assert!(read_into(&mut result(), "", slowest / 2.0).is_err());
         assert_eq!(read_into(&mut result(), "", 2.0 * slowest), Ok(None));
@@ -146,7 +164,7 @@ mod tests {
     #[test]
     fn a_run_without_requests_and_a_run_that_was_killed_have_no_slices() {
         let none = r#"{"sliceSeconds":0.5,"wholeSeconds":0,"successes":[],"errors":[],
-            "meanNanoseconds":[],"p99Nanoseconds":[],"lateRequests":0,"lateSeconds":0,"endlessAnswers":0}"#;
+            "meanNanoseconds":[],"p99Nanoseconds":[],"repeatedRequests":0,"repeatedSeconds":0,"endlessAnswers":0,"cutAnswers":0}"#;
         assert_eq!(read(none), None);
         assert_eq!(read(""), None);
         assert_eq!(read("{\"sliceSeconds\":"), None);

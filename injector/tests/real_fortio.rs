@@ -271,6 +271,43 @@ fn answers_that_fortio_would_cut_leave_no_result() {
     assert!(message.contains("longer than the 4096 KiB"), "{message}");
 }
 
+/// By Fortio's own count, such a run has no error.
+#[test]
+fn a_request_on_a_closed_connection_is_an_error_unless_the_connection_was_idle() {
+    let target = Target::start(Duration::ZERO, Answer::CloseEach(50));
+    let report = run("closed", &target.url("/"), "--connections 2 --requests 500").report(0);
+    // The second try is a request of the target, too.
+    let errors = report.measured.span().errors;
+    assert_eq!(target.requests(), 500 + errors);
+    assert!((9..=11).contains(&errors), "{errors}");
+    assert_eq!(report.measured.fortio().unwrap().codes[&-1], errors);
+    assert_eq!(report.slices.unwrap().errors.iter().sum::<u64>(), errors);
+
+    let target = Target::start(
+        Duration::ZERO,
+        Answer::CloseIdle(Duration::from_millis(1_500)),
+    );
+    let idle = "--connections 1 --rate 0.5 --requests 3 --limit-seconds 20";
+    let report = run("idle", &target.url("/"), idle).report(0);
+    assert_eq!(report.measured.span().errors, 0);
+    assert_eq!(report.measured.fortio().unwrap().sockets, 3);
+}
+
+#[test]
+fn chunks_are_read_as_a_whole_or_leave_no_result() {
+    let target = Target::start(Duration::ZERO, Answer::Chunks(20));
+    let report = run("chunks", &target.url("/"), "--connections 1 --requests 20").report(0);
+    assert_eq!(report.measured.span().errors, 0);
+    let target = Target::start(Duration::ZERO, Answer::Chunks(160));
+    let ended = run(
+        "many-chunks",
+        &target.url("/"),
+        "--connections 1 --requests 5",
+    );
+    let (message, ..) = ended.failure(1);
+    assert!(message.contains("longer than"), "{message}");
+}
+
 /// Fortio counts such answers as successes. A 204 has no body, but Fortio closes its connection, too.
 #[test]
 fn answers_without_a_length_leave_no_result() {

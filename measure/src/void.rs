@@ -186,15 +186,17 @@ pub enum Void {
         /// The limit, in seconds.
         limit_seconds: f64,
     },
-    /// The instrument shows one power for idle and for load.
+    /// The instrument shows no more power under load than without.
     #[error(
-        "the meter's source stood still: it showed {watts:.3} W in each reading, although the node used {cpus:.2} CPUs more \
-         under load"
+        "the meter's source does not follow the load: {idle_watts:.3} W without load and {load_watts:.3} W under load, although \
+         the node used {cpus:.2} CPUs more"
     )]
-    PowerConstant {
-        /// The power, in watts.
-        watts: f64,
-        /// CPU use under load minus CPU use in the idle baselines, in CPUs.
+    PowerWithoutLoad {
+        /// Power in an idle baseline, in watts.
+        idle_watts: f64,
+        /// Power in the half of the window next to it, in watts.
+        load_watts: f64,
+        /// CPU use in this half minus CPU use in the baseline, in CPUs.
         cpus: f64,
     },
     /// The meter restarted its counters.
@@ -327,7 +329,7 @@ impl Void {
             Self::WindowsOutOfOrder { .. } => "WindowsOutOfOrder",
             Self::MeterMissing { .. } => "MeterMissing",
             Self::MeterFake { .. } => "MeterFake",
-            Self::MeterStale { .. } | Self::PowerConstant { .. } => "MeterStale",
+            Self::MeterStale { .. } | Self::PowerWithoutLoad { .. } => "MeterStale",
             Self::MeterRestarted { .. } => "MeterRestarted",
             Self::MeterChanged { .. } => "MeterChanged",
             Self::MeterSaturated { .. } => "MeterSaturated",

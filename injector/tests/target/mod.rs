@@ -31,6 +31,12 @@ pub(crate) enum Answer {
     Endless,
     /// 204, without a body.
     NoContent,
+    /// 200, except that the target closes the connection after each such request without an answer.
+    CloseEach(u64),
+    /// 200. The target closes a connection that is idle for this time.
+    CloseIdle(Duration),
+    /// 200 with so many chunks of 32 KiB.
+    Chunks(usize),
 }
 
 #[derive(Default)]
@@ -155,6 +161,19 @@ fn serve(
             }
             Answer::NoContent => {
                 let _ = stream.write_all(b"HTTP/1.1 204 Test\r\n\r\n");
+            }
+            Answer::CloseEach(each) if number.is_multiple_of(each) => return,
+            Answer::CloseIdle(limit) => {
+                stream.set_read_timeout(Some(limit)).unwrap();
+                respond(&mut stream, 200, "hello");
+            }
+            Answer::CloseEach(_) => respond(&mut stream, 200, "hello"),
+            Answer::Chunks(number) => {
+                let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000)).repeat(number);
+                let answer = format!(
+                    "HTTP/1.1 200 Test\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}0\r\n\r\n"
+                );
+                let _ = stream.write_all(answer.as_bytes());
             }
             Answer::Slower {
                 milliseconds_per_second,

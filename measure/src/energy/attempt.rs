@@ -25,6 +25,20 @@ impl Window {
         self.end_unix_seconds - self.start_unix_seconds
     }
 
+    /// The two halves of the window, the earlier one first.
+    pub(crate) fn halves(&self) -> (Self, Self) {
+        let middle = f64::midpoint(self.start_unix_seconds, self.end_unix_seconds);
+        let first = Self {
+            end_unix_seconds: middle,
+            ..*self
+        };
+        let second = Self {
+            start_unix_seconds: middle,
+            ..*self
+        };
+        (first, second)
+    }
+
     /// Whether the window is long enough for slopes over time. A load at a rate ends with its last request,
     /// slightly before its set time.
     #[must_use]

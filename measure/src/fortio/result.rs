@@ -50,7 +50,8 @@ pub struct FortioResult {
     pub latency: Histogram,
     /// Latencies of the requests that failed by Fortio's definition ([`is_success`]).
     pub error_latency: Histogram,
-    /// Number of answers by status code; −1 is a request without an answer (refused, reset, timed out).
+    /// Number of answers by status code; −1 is a request without an answer (refused, reset, timed out), even if Fortio
+    /// repeated it with success.
     pub codes: BTreeMap<i32, u64>,
     /// Number of connections opened. If it exceeds `threads`, some connections were closed during the run.
     pub sockets: u64,
@@ -139,14 +140,14 @@ impl FortioResult {
         }
     }
 
-    /// Counts late answers as requests without an answer. On a used connection, Fortio sends a request again if its
-    /// answer does not come within the timeout. It counts only the second answer (`Fetch` in
-    /// fhttp/http_client.go). `seconds` is the sum of the late requests' times.
-    pub fn count_late(&mut self, late: u64, seconds: f64) {
-        if late == 0 {
+    /// Counts repeated requests as requests without an answer. If the server closes a used connection without an
+    /// answer, or does not answer within the timeout, Fortio sends the request again and counts only the second
+    /// answer (`Fetch` in fhttp/http_client.go). `seconds` is the sum of these requests' times.
+    pub fn count_repeated(&mut self, repeated: u64, seconds: f64) {
+        if repeated == 0 {
             return;
         }
-        let mut left = late;
+        let mut left = repeated;
         for (code, count) in &mut self.codes {
             if is_success(*code) {
                 let moved = left.min(*count);
@@ -154,8 +155,8 @@ impl FortioResult {
                 left -= moved;
             }
         }
-        *self.codes.entry(NO_ANSWER).or_default() += late - left;
-        self.error_latency.count += late - left;
+        *self.codes.entry(NO_ANSWER).or_default() += repeated - left;
+        self.error_latency.count += repeated - left;
         self.error_latency.sum_seconds += seconds;
     }
 

@@ -12,8 +12,8 @@ const LEAST_WATTS: f64 = 0.1;
 /// CPU use under load above idle from which on the power of every node rises, in CPUs.
 const LEAST_LOAD_CPUS: f64 = 0.5;
 
-/// Powers that differ by at most this share are one number that the source repeats. Counters are rounded.
-const SAME_POWER: f64 = 1e-3;
+/// A rise of power by at most this share is none. Counters are rounded.
+const LEAST_RISE: f64 = 1e-3;
 
 /// The meter does not invent its values.
 pub(super) fn meter_is_genuine(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
@@ -67,30 +67,38 @@ pub(super) fn meter_moves_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void>
     Ok(())
 }
 
-/// An instrument follows the load. A device that is gone may leave its last power in a program that repeats it for ever.
-/// The counter then rises, but by the same power under load as without. The CPU time of the same readings shows the load.
+/// An instrument follows the load. A device that is gone may leave its last power in a program that repeats it for ever,
+/// and an instrument may feed another board. The counter then rises, but not more under load than without. The CPU time
+/// of the same readings shows the load. Each half of the load is compared with the baseline next to it, because the device
+/// may go during the attempt.
 pub(super) fn power_follows_load(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let AttemptEvidence { attempt, series } = evidence;
     if series.last().meter.provenance != Provenance::Metered {
         return Ok(());
     }
-    let use_in = |window: Window| {
-        let seconds = series.delta(window, |reading| reading.node_cpu_seconds)?;
-        Some(seconds / window.seconds())
+    let rate = |window: Window, counter: fn(&Reading) -> Option<f64>| {
+        Some(series.delta(window, counter)? / window.seconds())
     };
-    let uses = [attempt.idle_before, attempt.measured, attempt.idle_after].map(use_in);
-    let [Some(before), Some(loaded), Some(after)] = uses else {
-        return Ok(());
-    };
-    let cpus = loaded - f64::midpoint(before, after);
-    let powers = series.steps().map(|(a, b)| {
-        (b.node_joules - a.node_joules) / (b.at_unix_seconds() - a.at_unix_seconds())
-    });
-    let (least, most) = powers.fold((f64::INFINITY, 0.0_f64), |(least, most), watts| {
-        (least.min(watts), most.max(watts))
-    });
-    if cpus >= LEAST_LOAD_CPUS && most - least <= SAME_POWER * most {
-        return Err(Void::PowerConstant { watts: most, cpus });
+    let step_joules = series.last().resolution_joules.unwrap_or_default();
+    let (first, second) = attempt.measured.halves();
+    for (idle, load) in [(attempt.idle_before, first), (attempt.idle_after, second)] {
+        let both = |counter| rate(idle, counter).zip(rate(load, counter));
+        let Some((idle_cpus, load_cpus)) = both(|reading| reading.node_cpu_seconds) else {
+            continue;
+        };
+        let Some((idle_watts, load_watts)) = both(|reading| Some(reading.node_joules)) else {
+            continue;
+        };
+        // A window may have one step of the counter more or less.
+        let steps_watts = step_joules / idle.seconds() + step_joules / load.seconds();
+        let rise_watts = load_watts - idle_watts + steps_watts;
+        if load_cpus - idle_cpus >= LEAST_LOAD_CPUS && rise_watts <= LEAST_RISE * idle_watts {
+            return Err(Void::PowerWithoutLoad {
+                idle_watts,
+                load_watts,
+                cpus: load_cpus - idle_cpus,
+            });
+        }
     }
     Ok(())
 }
@@ -140,7 +148,10 @@ pub fn same_meter(
             ("model", coefficients(meter.model)),
         ]
     };
-    let settings = earlier.configuration.clone().zip(later.configuration.clone());
+    let settings = earlier
+        .configuration
+        .clone()
+        .zip(later.configuration.clone());
     let pairs = traits(earlier, earlier_zone)
         .into_iter()
         .zip(traits(later, later_zone))

@@ -455,27 +455,73 @@ fn readings_interrupted() {
     assert_void(&without(400.0, 406.0), "ReadingsInterrupted");
 }
 
-#[test]
-fn an_instrument_that_repeats_one_power_does_not_follow_the_load() {
+/// A lab with an instrument, whose joules since the first reading are a function of the time.
+fn metered(joules: impl Fn(f64) -> f64) -> Lab {
     let mut lab = Lab::read_every(1.0);
     lab.limits.max_node_watts = Some(50.0);
     for reading in &mut lab.readings {
         let meter = Arc::make_mut(&mut reading.meter);
         (meter.provenance, meter.model) = (Provenance::Metered, None);
-    }
-    assert_counted(&lab);
-    for reading in &mut lab.readings {
-        reading.node_joules = 1000.0 + 2.7 * (reading.at_unix_seconds() - T0 + 10.0);
+        reading.node_joules = 1000.0 + joules(reading.at_unix_seconds() - T0);
         (reading.active_joules, reading.idle_joules) = (None, None);
     }
-    // The node uses 2.5 CPUs more under load.
-    let message = assert_void(&lab, "MeterStale");
-    assert!(message.contains("2.700 W"), "{message}");
-    // Without load, a constant power is no defect.
-    for reading in &mut lab.readings {
-        reading.node_cpu_seconds = Some(0.0);
+    lab
+}
+
+/// The joules of 3 W, and of 5 W more from 80 s to 340 s. The node uses 2.5 CPUs more in this time.
+fn true_joules(at: f64) -> f64 {
+    3.0 * at + 5.0 * (at - 80.0).clamp(0.0, 260.0)
+}
+
+#[test]
+fn an_instrument_that_repeats_an_old_power_does_not_follow_the_load() {
+    assert_counted(&metered(true_joules));
+    let message = assert_void(&metered(|at| 2.7 * at), "MeterStale");
+    assert!(
+        message.contains("2.700 W without load and 2.700 W under load"),
+        "{message}"
+    );
+    assert!(message.contains("used 2.50 CPUs more"), "{message}");
+    // The device goes in the first baseline, in each half of the load, or in the second baseline.
+    for (gone, watts) in [(30.0, 3.0), (150.0, 8.0), (250.0, 8.0), (350.0, 3.0)] {
+        let lab = metered(|at| true_joules(at.min(gone)) + watts * (at - gone).max(0.0));
+        if gone < 340.0 {
+            assert_void(&lab, "MeterStale");
+        } else {
+            assert_counted(&lab);
+        }
     }
-    assert_counted(&lab);
+    // A model distributes the joules of each second by the CPU use.
+    assert_void(
+        &metered(|at| 2.7 * at.floor() + 2.7 * at.fract().powi(4)),
+        "MeterStale",
+    );
+}
+
+#[test]
+fn a_rise_of_power_counts_from_a_thousandth_and_with_half_a_cpu() {
+    let rises =
+        |share: f64| metered(move |at| 3.0 * at + 3.0 * share * (at - 80.0).clamp(0.0, 260.0));
+    assert_void(&rises(0.0005), "MeterStale");
+    assert_counted(&rises(0.002));
+    // A counter in steps of 1 J may lack one step in each of the two windows.
+    let mut coarse = rises(0.0005);
+    for reading in &mut coarse.readings {
+        reading.resolution_joules = Some(1.0);
+    }
+    assert_counted(&coarse);
+    // The other board's power falls.
+    assert_void(&rises(-0.2), "MeterStale");
+    let with_load = |cpus: f64| {
+        let mut lab = rises(0.0);
+        for reading in &mut lab.readings {
+            let at = reading.at_unix_seconds() - T0;
+            reading.node_cpu_seconds = Some(cpus * (at - 80.0).clamp(0.0, 260.0));
+        }
+        lab
+    };
+    assert_counted(&with_load(0.45));
+    assert_void(&with_load(0.55), "MeterStale");
 }
 
 /// The load lasts from 80 s to 340 s. The window is 20 s long, and one second of load lies between it and that

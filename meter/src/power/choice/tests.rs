@@ -721,8 +721,11 @@ fn other_settings_have_another_digest() {
     assert_eq!(pmic("1.0").len(), 16);
     assert_eq!(pmic("1.0"), pmic("1"));
     assert_ne!(pmic("1.0"), pmic("1.01"));
-    let plug =
-        |host: &str| digest(&format!(r#"{{"source": {{"type": "tasmota", "host": "{host}"}}}}"#));
+    let plug = |host: &str| {
+        digest(&format!(
+            r#"{{"source": {{"type": "tasmota", "host": "{host}"}}}}"#
+        ))
+    };
     assert_ne!(plug("10.0.0.1"), plug("10.0.0.2"));
 }
 
