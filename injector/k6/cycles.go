@@ -63,6 +63,8 @@ type counts struct {
 	begun map[string]time.Time
 	// Time of each agent's last sample: the start of its cycle, or an answer.
 	heard map[string]time.Time
+	// Time up to which each agent's waiting is counted.
+	waitedUntil map[string]time.Time
 }
 
 // mostSlices is the number of slices of equal length in the window. It is the maximum that the injector accepts
@@ -116,6 +118,8 @@ func newCounts(window window) *counts {
 		spoiled:  map[string]bool{},
 		begun:    map[string]time.Time{},
 		heard:    map[string]time.Time{},
+
+		waitedUntil: map[string]time.Time{},
 	}
 }
 
@@ -154,7 +158,7 @@ func (c *counts) request(at time.Time, agent string, took time.Duration, code st
 	}
 	part := c.part(at)
 	c.heard[agent] = at
-	c.waited(at.Add(-took), at)
+	c.waited(agent, at.Add(-took), at)
 	if part != inWindow {
 		return
 	}
@@ -165,9 +169,17 @@ func (c *counts) request(at time.Time, agent string, took time.Duration, code st
 	}
 }
 
-// waited adds the part of an agent's waiting time that lies in the window.
-func (c *counts) waited(from, to time.Time) {
+// waited adds the part of an agent's waiting time that lies in the window. The time of requests at the same time
+// (http.batch) counts once. If a request begins before others and ends after them, the time before their end is not
+// counted.
+func (c *counts) waited(agent string, from, to time.Time) {
 	start, end := c.began.Add(c.window.warmUp), c.end()
+	if until := c.waitedUntil[agent]; from.Before(until) {
+		from = until
+	}
+	if to.After(c.waitedUntil[agent]) {
+		c.waitedUntil[agent] = to
+	}
 	if from.Before(start) {
 		from = start
 	}
@@ -322,7 +334,7 @@ func (c *counts) result() result {
 	}
 	for agent, began := range c.begun {
 		// k6 sends no sample for a request without an answer, so its waiting time is added here.
-		c.waited(c.heard[agent], c.last)
+		c.waited(agent, c.heard[agent], c.last)
 		if soFar, is := c.overdue(began); is && whole >= end {
 			c.fail(c.end(), soFar)
 		}

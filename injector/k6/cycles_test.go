@@ -197,6 +197,19 @@ func TestOnlyWaitingTimeWithinTheWindowCounts(t *testing.T) {
 	waited(t, told, 0.2+0.1+2+0.5+1.5)
 }
 
+func TestRequestsAtTheSameTimeWaitOnce(t *testing.T) {
+	c := load()
+	c.begin(at(100), "1")
+	for _, end := range []int{1600, 1700, 1700, 1800} {
+		c.request(at(end), "1", time.Duration(end-1500)*time.Millisecond, "200", false)
+	}
+	// Another agent at the same time.
+	c.request(at(1800), "2", 300*time.Millisecond, "200", false)
+	told := c.result()
+	equal(t, "requests", told.Requests.Count, 5)
+	waited(t, told, 0.3+0.3)
+}
+
 func TestTheNumberOfNamesAndTextsIsLimited(t *testing.T) {
 	c := load()
 	for index := range 100 {

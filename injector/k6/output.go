@@ -10,9 +10,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"go.k6.io/k6/errext"
 	"go.k6.io/k6/errext/exitcodes"
 	"go.k6.io/k6/lib/netext/httpext"
@@ -39,8 +42,8 @@ type cyclesOutput struct {
 	part                part
 	// Ends the load with an error.
 	stop func(error)
-	// Name of the k6 metric to which the script added, or empty. If it is set, there is no result.
-	misused string
+	// Whether the script is refused. There is then no result.
+	isRefused atomic.Bool
 }
 
 var (
@@ -66,7 +69,28 @@ func newOutput(params output.Params) (output.Output, error) {
 		}
 		*target = time.Duration(seconds * float64(time.Second))
 	}
-	return &cyclesOutput{counts: newCounts(window), out: params.StdOut}, nil
+	made := &cyclesOutput{counts: newCounts(window), out: params.StdOut}
+	if logger, is := params.Logger.(*logrus.Logger); is {
+		logger.AddHook(uncaught{made})
+	}
+	return made, nil
+}
+
+// uncaught receives the errors with which k6 logs the end of a cycle. cycle.js catches what the script throws and what
+// its promise rejects. Errors of a promise that the script neither awaits nor returns, and of a timer, go to the log only
+// (getIterationRunner in lib/executor/helpers.go), and k6 counts the cycle, which was cut off, as a whole one.
+type uncaught struct{ output *cyclesOutput }
+
+func (uncaught) Levels() []logrus.Level { return []logrus.Level{logrus.ErrorLevel} }
+
+func (u uncaught) Fire(entry *logrus.Entry) error {
+	_, isOfCycle := entry.Data["executor"]
+	if isOfCycle && entry.Data["error"] == nil {
+		first, _, _ := strings.Cut(entry.Message, "\n")
+		u.output.refuse(fmt.Errorf("the script does not await or return a promise that failed, or a timer failed, "+
+			"so the cycle ended too early: %s", shortened(first, mostOfFailure)))
+	}
+	return nil
 }
 
 func (o *cyclesOutput) Description() string { return "cycles" }
@@ -85,7 +109,8 @@ func (o *cyclesOutput) AddMetricSamples(containers []metrics.SampleContainer) {
 			continue
 		}
 		if sample, is := container.(metrics.Sample); is && o.isForged(sample) {
-			o.refuse(sample.Metric.Name)
+			o.refuse(fmt.Errorf("the script adds to the metric %s, which is k6's own: give the metric another name",
+				sample.Metric.Name))
 			continue
 		}
 		for _, sample := range container.GetSamples() {
@@ -142,14 +167,11 @@ func (o *cyclesOutput) isForged(sample metrics.Sample) bool {
 	}
 }
 
-// refuse ends the load, because the output cannot distinguish the script's values from k6's.
-func (o *cyclesOutput) refuse(name string) {
-	if o.misused != "" {
-		return
+// refuse ends the load, because the output cannot know the true counts.
+func (o *cyclesOutput) refuse(err error) {
+	if !o.isRefused.Swap(true) {
+		o.stop(errext.WithExitCodeIfNone(err, exitcodes.ScriptException))
 	}
-	o.misused = name
-	err := fmt.Errorf("the script adds to the metric %s, which is k6's own: give the metric another name", name)
-	o.stop(errext.WithExitCodeIfNone(err, exitcodes.ScriptException))
 }
 
 // isOfLoad reports whether a sample belongs to the load. Samples before the load begins belong to setup(). All later
@@ -180,7 +202,7 @@ func (o *cyclesOutput) noteCPU() {
 
 // Stop prints the result.
 func (o *cyclesOutput) Stop() error {
-	if o.counts.began.IsZero() || o.misused != "" {
+	if o.counts.began.IsZero() || o.isRefused.Load() {
 		return nil
 	}
 	if o.part == inWindow {

@@ -396,6 +396,59 @@ fn invalid_settings_are_refused_before_any_load() {
     assert_eq!(target.requests(), 0);
 }
 
+/// k6 ends such a cycle early and counts it as a whole one.
+#[test]
+fn a_script_that_loses_an_error_is_refused() {
+    let target = Target::start(Duration::from_millis(1), OK);
+    for (name, cycle) in [
+        (
+            "k6-promise",
+            "async function cycle() { http.get(__ENV.URL); throw new Error('lost'); } cycle();",
+        ),
+        (
+            "k6-then",
+            "http.asyncRequest('GET', __ENV.URL).then(() => { throw new Error('lost'); });",
+        ),
+        (
+            "k6-timer",
+            "http.get(__ENV.URL); setTimeout(() => { throw new Error('lost'); }, 1);",
+        ),
+    ] {
+        let script =
+            format!("import http from 'k6/http'; export default function () {{ {cycle} }}");
+        let arguments = "--connections 2 --duration-seconds 5";
+        let ended = start(name, &target.url("/"), &script, arguments).end();
+        let (error, exit_code, _) = ended.failure(1);
+        assert!(
+            error.contains("does not await or return a promise"),
+            "{name}: {error}"
+        );
+        assert!(error.contains("lost"), "{name}: {error}");
+        assert_eq!(exit_code, Some(107), "{name}");
+    }
+}
+
+#[test]
+fn requests_at_the_same_time_wait_once() {
+    let target = Target::start(Duration::from_millis(10), OK);
+    let script = "import http from 'k6/http'; import { sleep } from 'k6';
+export default () => { http.batch([1, 2, 3, 4].map(() => ['GET', __ENV.URL])); sleep(0.03); };";
+    let arguments = "--connections 2 --duration-seconds 2";
+    let report = start("k6-batch", &target.url("/"), script, arguments)
+        .end()
+        .report(0);
+    let figures = report.measured.figures(&[]);
+    assert!(
+        (3.5..4.5).contains(&figures.requests_per_cycle.unwrap()),
+        "{figures:?}"
+    );
+    // 10 ms of 40 ms, or a little more.
+    assert!(
+        (0.15..0.6).contains(&figures.occupancy.unwrap()),
+        "{figures:?}"
+    );
+}
+
 #[test]
 fn a_script_that_adds_to_a_metric_of_k6_is_refused() {
     let target = Target::start(Duration::from_millis(1), OK);

@@ -57,7 +57,10 @@ pub struct RequestFigures {
     /// Fortio computes them over all requests. Fortio's percentiles are therefore absent with errors, and if
     /// `ms_per_request` is absent.
     pub percentiles_ms: BTreeMap<String, f64>,
-    /// `errors` / `requests`, 0 to 1. Absent without requests.
+    /// Cycles, or requests of an open load, that were due while no agent was free.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub dropped: u64,
+    /// (`errors` + `dropped`) / (`requests` + `dropped`), 0 to 1. Absent without requests.
     pub error_rate: Option<f64>,
     /// Share of the time that the connections waited for an answer, 0 to 1: the sum of all requests'
     /// latencies over T · connections, which is Fortio's ActualQPS × Avg ÷ NumThreads. About 1: the target
@@ -79,6 +82,14 @@ pub struct RequestFigures {
     /// Units of work of all successful executions together. Absent if work is not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<f64>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_none(dropped: &u64) -> bool {
+    *dropped == 0
 }
 
 impl RequestFigures {

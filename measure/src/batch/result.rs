@@ -140,6 +140,7 @@ impl ExecutionsResult {
                 .zip(percentiles.unwrap_or_default())
                 .map(named)
                 .collect(),
+            dropped: 0,
             error_rate: (all > 0).then(|| self.failed_executions.count as f64 / all as f64),
             // After a failure, the injector does not execute the program again at once.
             occupancy: (successes > 0 && ran).then(|| taken / seconds),

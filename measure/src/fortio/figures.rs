@@ -43,6 +43,7 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
             1000.0 * sum / successes as f64
         }),
         percentiles_ms,
+        dropped: 0,
         error_rate: (requests > 0).then(|| errors as f64 / requests as f64),
         // A connection that skips late requests may be idle although the target is slow.
         occupancy: (requests > 0 && seconds > 0.0 && !result.skips_late)

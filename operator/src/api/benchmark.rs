@@ -376,12 +376,6 @@ impl Method {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
-
-    /// Whether requests with this method leave the data unchanged (RFC 9110 §9.2.1).
-    #[must_use]
-    pub fn is_safe(self) -> bool {
-        matches!(self, Self::Get)
-    }
 }
 
 /// The request that the injector sends again and again.

@@ -58,10 +58,6 @@ impl LoadRules for RequestLoad {
         }
     }
 
-    fn only_reads(&self, spec: &FrugalityBenchmarkSpec) -> bool {
-        spec.request.as_ref().is_some_and(|it| it.method.is_safe())
-    }
-
     fn path<'a>(&self, spec: &'a FrugalityBenchmarkSpec) -> &'a str {
         spec.request.as_ref().map_or("", |request| &request.path)
     }

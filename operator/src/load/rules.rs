@@ -116,11 +116,6 @@ pub trait LoadRules {
     /// Properties in which compared candidates may differ.
     fn may_differ(&self, spec: &FrugalityBenchmarkSpec) -> MayDiffer;
 
-    /// Whether the load does not change the data.
-    fn only_reads(&self, _: &FrugalityBenchmarkSpec) -> bool {
-        false
-    }
-
     /// Whether k6 sends this load. The injector's container then has the image with k6.
     fn is_sent_by_k6(&self, _: Sending) -> bool {
         false

@@ -90,8 +90,6 @@ pub struct Settings {
     pub kind: LoadKind,
     /// Units of figures.
     pub units: Units,
-    /// Whether the load does not change the data.
-    pub only_reads: bool,
     /// Status codes that count as success. Empty for a scenario, whose script decides success itself, and for a
     /// batch.
     pub expected_status: Vec<u16>,
@@ -186,7 +184,6 @@ impl Settings {
             may_differ: rules.may_differ(spec),
             kind,
             units: rules.units(spec),
-            only_reads: rules.only_reads(spec),
             blocks,
             looks,
             candidates: spec.candidates.iter().map(|c| c.name.clone()).collect(),

@@ -277,6 +277,7 @@ pub(crate) fn measured(benchmark: &FrugalityBenchmark, trial: &Trial) -> Frugali
             requests_per_second: some(trial.requests_per_second),
             ms_per_request: some(trial.milliseconds),
             percentiles_ms: std::collections::BTreeMap::new(),
+            dropped: 0,
             error_rate: Some(trial.errors as f64 / (trial.successes + trial.errors) as f64),
             occupancy: Some(trial.occupancy),
             shortfall: trial.shortfall,

@@ -212,7 +212,7 @@ impl<'a> Evidence<'a> {
             .reduce(f64::max)
     }
 
-    /// Share of requests without an expected answer: the mean of the trials. Few errors may be equally many in each trial by
+    /// Share of requests without an expected answer, or that were due and could not be sent: the mean of the trials. Few errors may be equally many in each trial by
     /// chance, so the interval also covers the interval of all requests together.
     pub(super) fn error_ratio(&self, entrant: &str, level: f64) -> Option<Figure> {
         let trials = self.trials(entrant);
@@ -220,8 +220,8 @@ impl<'a> Evidence<'a> {
         let requests = || trials.iter().filter_map(|t| t.requests.as_ref());
         let estimate = arithmetic_mean(&shares, 1.0 - level)?;
         let (lower, upper) = share_interval(
-            requests().map(|r| r.errors).sum(),
-            requests().map(|r| r.requests).sum(),
+            requests().map(|r| r.errors + r.dropped).sum(),
+            requests().map(|r| r.requests + r.dropped).sum(),
             level,
         )?;
         Some(Figure {

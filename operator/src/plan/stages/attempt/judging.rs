@@ -247,12 +247,9 @@ impl OpenAttempt<'_> {
         })
     }
 
-    /// A number of rows that differs from the seed, or a digest that differs from the run's earlier trials. The
-    /// check applies only if requests only read.
+    /// A number of rows that differs from the seed, or a digest that differs from the run's earlier trials. Both are
+    /// read before the load, so the candidate's start has changed them.
     pub(super) fn data_changed(&self, status: &FrugalityTrialStatus) -> Option<String> {
-        if !self.builder.settings.only_reads {
-            return None;
-        }
         let database = self.builder.benchmark.spec.database.as_ref()?;
         let Some(now) = &status.database else {
             return Some("rows and digest could not be read before the load".into());

@@ -88,7 +88,7 @@ impl<'a> Judged<'a> {
             Quantity::MillisecondsPerRequest if !limited.is_rate => self.is_kept(figure),
             Quantity::MillisecondsPerRequest => {
                 let occupancy = self.evidence.least_occupancy(candidate);
-                occupancy.is_some_and(|it| figure.bounds().1 / it < self.limit.value)
+                occupancy.is_some_and(|it| figure.bounds().1 / it.min(1.0) < self.limit.value)
             }
             _ => false,
         }

@@ -9,6 +9,7 @@ use crate::{
             pace::limit_words,
         },
     },
+    text,
 };
 
 /// The remark on a limit that is decided without the accuracy of the model's joules.
@@ -17,6 +18,8 @@ const UNKNOWN_METER: &str =
     "The interval excludes the meter's accuracy, which the meter does not report.";
 const MET_WITHOUT_METER: &str =
     "The decision excludes the meter's accuracy, which the meter does not report.";
+/// Share of errors above which a figure of the successes needs a remark.
+const MANY_ERRORS: f64 = 0.01;
 const CLOSED_LOOP: &str = "The latency is from a closed loop: it leaves out the time that requests wait behind a slow answer.";
 const UNKNOWN_FLOOR: &str = "The noise floor is not known, because trials.control is not set.";
 
@@ -67,6 +70,13 @@ impl Judged<'_> {
                 "The injector limited {candidate}, so {candidate} may be better."
             ));
         }
+        if let Some(errors) = self.many_errors() {
+            remarks.push(format!(
+                "{} % of the {}s failed. The figure is about the others.",
+                text::number(100.0 * errors),
+                settings.units.one
+            ));
+        }
         if self.limit.p99_milliseconds.is_some() && self.has_closed_loop() {
             remarks.push(CLOSED_LOOP.to_owned());
         }
@@ -87,6 +97,16 @@ impl Judged<'_> {
             remarks.push(UNKNOWN_FLOOR.to_owned());
         }
         remarks
+    }
+
+    /// The candidate's error ratio at this point, if it is large and the limit is not about errors.
+    fn many_errors(&self) -> Option<f64> {
+        if self.limit.quantity == Quantity::ErrorRatio || is_of_all_points(self.limit) {
+            return None;
+        }
+        let level = self.evidence.settings.claim_level;
+        let errors = self.evidence.error_ratio(&self.limit.candidate, level)?;
+        (errors.value > MANY_ERRORS).then_some(errors.value)
     }
 
     /// Whether requests waited for the answers before them.
