@@ -294,8 +294,9 @@ fn without_work_figures_are_per_execution() {
     assert_eq!(Units::of_results(&plan.status.results), units(&benchmark));
     let message = plan.status.columns.clone().unwrap().message.unwrap();
     assert!(
-        message
-            .contains("The work of an execution was not checked, because batch.work is not set."),
+        message.contains(
+            "The work of an execution was not checked, because batch.work.pattern is not set."
+        ),
         "{message}"
     );
     let rust = &plan.status.results[0];

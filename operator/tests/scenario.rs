@@ -6,7 +6,7 @@ use frugality_measure::{
     load::LoadResult,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
+    api::{BudgetOutcome, FrugalityBenchmark, FrugalityTrial, Reason, Verdict},
     load::units::Units,
     plan::{
         names,
@@ -269,6 +269,42 @@ fn candidates_whose_cycles_are_not_the_same_work_are_not_compared() {
     let allowed = scripted(&json!({"script": SCRIPT, "requestsMayDiffer": true}));
     let plan = judged(&allowed, entries(&allowed, longer(2.0)));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+}
+
+#[test]
+fn dropped_cycles_break_an_error_budget() {
+    let judged_with = |dropped: bool| {
+        let benchmark = edited(
+            &scripted(&json!({"script": SCRIPT})),
+            &[(
+                "/budgets",
+                json!([{"candidate": "rust", "maxErrorRatio": "0.35"}]),
+            )],
+        );
+        let entries = entries(&benchmark, |_, measured| {
+            measured.dropped_cycles = u64::from(dropped) * measured.all_cycles();
+        });
+        judged(&benchmark, entries).status.budgets[0].outcome
+    };
+    assert_eq!(judged_with(false), BudgetOutcome::Met);
+    assert_eq!(judged_with(true), BudgetOutcome::Exceeded);
+}
+
+#[test]
+fn few_cycles_per_agent_are_reported() {
+    let notes = |cycles: u64| {
+        let benchmark = scripted(&json!({"script": SCRIPT}));
+        let entries = entries(&benchmark, |_, measured| {
+            measured.cycles.count = cycles;
+        });
+        judged(&benchmark, entries).status.notes
+    };
+    // Four agents.
+    let few = notes(90);
+    let expected = "Each agent ended only 22.5 cycles of rust in a window. Figures per cycle and cycles/s may be off by up to 4.44 %";
+    assert!(few.iter().any(|it| it.starts_with(expected)), "{few:?}");
+    let many = notes(450);
+    assert!(many.iter().all(|it| !it.contains("Each agent")), "{many:?}");
 }
 
 #[test]

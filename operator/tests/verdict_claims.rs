@@ -324,7 +324,7 @@ fn answers_are_compared_in_the_trials_that_report_their_size() {
         plan.status.notes,
         [
             "The size of the answers of python is not known, because Fortio reports it only for a trial without errors. The candidates may do different work.",
-            "The number of transactions per request of python is not known, because no trial had both no errors and a database that answered after the load. The candidates may send different queries.",
+            "The number of transactions per request of python is not known: it needs a trial without errors, a database that answers after the load, a script without setup(), and a rate that is not too low. The candidates may send different queries.",
         ]
     );
 }
@@ -368,7 +368,7 @@ fn unknown_transactions_are_noted() {
     assert_eq!(
         plan.status.notes,
         [
-            "The number of transactions per request of rust is not known, because no trial had both no errors and a database that answered after the load. The candidates may send different queries."
+            "The number of transactions per request of rust is not known: it needs a trial without errors, a database that answers after the load, a script without setup(), and a rate that is not too low. The candidates may send different queries."
         ]
     );
 }

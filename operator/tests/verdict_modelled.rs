@@ -330,6 +330,12 @@ fn each_board_of_a_claim_must_be_beyond_the_noise_floor() {
         Some(BoardVerdict::DependsOnBoard)
     );
     assert_eq!(within.status.winner, None);
+    // On this node, the ratio is beyond the floor.
+    let notes = &within.status.notes;
+    assert!(
+        notes.iter().all(|it| !it.contains("closer to 1 than")),
+        "{notes:?}"
+    );
     let beyond = judged_with(0.8);
     assert_eq!(comparison(&beyond).board, Some(BoardVerdict::EveryBoard));
     assert_eq!(beyond.status.winner.as_deref(), Some("rust"));

@@ -236,7 +236,8 @@ fn different_work_at_some_points_prevents_every_comparison() {
     assert!(plan.status.comparisons.is_empty());
     // The note appears once, not at every point.
     let notes = &plan.status.notes;
-    assert_eq!(notes.len(), 1, "{notes:?}");
+    let of_answers = notes.iter().filter(|it| it.starts_with("Not compared:"));
+    assert_eq!(of_answers.count(), 1, "{notes:?}");
     assert!(
         notes[0].starts_with("Not compared: rust answers with 1000 bytes"),
         "{notes:?}"
@@ -262,6 +263,21 @@ fn different_work_at_one_point_prevents_every_comparison() {
         ),
         "{notes:?}"
     );
+}
+
+#[test]
+fn work_that_is_unknown_at_one_point_is_reported_there() {
+    let plan = judged_over(&at(&[1, 32], &[]), |connections, block, name| {
+        let has_errors = connections == 32 && name == "python";
+        Trial {
+            errors: u64::from(has_errors),
+            body_bytes: (!has_errors).then_some(1000.0),
+            ..saturating(connections, block, name)
+        }
+    });
+    let notes = &plan.status.notes;
+    let expected = "At c32-max: The size of the answers of python is not known";
+    assert!(notes.iter().any(|it| it.starts_with(expected)), "{notes:?}");
 }
 
 #[test]

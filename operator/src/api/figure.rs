@@ -73,6 +73,13 @@ impl Figure {
         }
     }
 
+    /// Whether the whole interval that decides is on one side of 1, for a ratio.
+    #[must_use]
+    pub fn excludes_one(&self) -> bool {
+        let (lower, upper) = self.bounds();
+        upper < 1.0 || lower > 1.0
+    }
+
     /// The figure multiplied by a factor above 0.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {

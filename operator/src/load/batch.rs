@@ -79,11 +79,13 @@ impl LoadRules for BatchLoad {
         batch.map_or(Ok(0.0), |batch| seconds("batch.timeout", &batch.timeout))
     }
 
-    fn may_differ(&self, _: &FrugalityBenchmarkSpec) -> MayDiffer {
+    fn may_differ(&self, spec: &FrugalityBenchmarkSpec) -> MayDiffer {
+        let work = spec.batch.as_ref().and_then(|batch| batch.work.as_ref());
         MayDiffer {
             responses: true,
             requests: true,
             queries: true,
+            executions: work.is_some_and(|work| work.pattern.is_some()),
         }
     }
 

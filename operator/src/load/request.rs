@@ -55,6 +55,7 @@ impl LoadRules for RequestLoad {
             responses: request.is_some_and(|it| it.responses_may_differ),
             requests: true,
             queries: spec.database.is_none() || request.is_some_and(|it| it.queries_may_differ),
+            executions: true,
         }
     }
 

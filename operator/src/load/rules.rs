@@ -52,6 +52,8 @@ pub struct MayDiffer {
     pub requests: bool,
     /// The number of database transactions per request. Always true without a database and with a batch.
     pub queries: bool,
+    /// The work of an execution. False for a batch whose programs do not print their work.
+    pub executions: bool,
 }
 
 /// When the injector sends requests.
@@ -115,6 +117,11 @@ pub trait LoadRules {
 
     /// Properties in which compared candidates may differ.
     fn may_differ(&self, spec: &FrugalityBenchmarkSpec) -> MayDiffer;
+
+    /// Whether a unit that is open at an end of the window counts as a whole or not at all.
+    fn has_open_ends(&self) -> bool {
+        false
+    }
 
     /// Whether k6 sends this load. The injector's container then has the image with k6.
     fn is_sent_by_k6(&self, _: Sending) -> bool {

@@ -45,7 +45,12 @@ impl LoadRules for ScenarioLoad {
             responses: true,
             requests: scenario.is_some_and(|it| it.requests_may_differ),
             queries: spec.database.is_none() || scenario.is_some_and(|it| it.queries_may_differ),
+            executions: true,
         }
+    }
+
+    fn has_open_ends(&self) -> bool {
+        true
     }
 
     fn is_sent_by_k6(&self, _: Sending) -> bool {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    api::{Figure, FrugalityTrial, NodeResult, Reason},
+    api::{Figure, NodeResult, Reason},
     plan::verdict::{
         evidence::Evidence,
         measure::{Measure, meter_uncertainty},
@@ -15,9 +15,8 @@ use crate::{
 impl Evidence<'_> {
     /// The node on which an entrant is measured.
     fn node_of(&self, entrant: &str) -> Option<&str> {
-        let trials = self.everywhere.iter().copied();
-        let mut own = trials.filter(|e: &&FrugalityTrial| e.spec.candidate == entrant);
-        Some(own.next()?.spec.measured_node.as_str())
+        let entry = self.entries_everywhere(entrant, None).next()?;
+        Some(entry.spec.measured_node.as_str())
     }
 
     /// Whether two entrants are measured on one node, by one meter.
@@ -68,7 +67,7 @@ impl Evidence<'_> {
             return None;
         }
         let is_unknown = |entrant: &&str| {
-            let mut trials = self.trials_everywhere(entrant);
+            let mut trials = self.trials_everywhere(entrant, None);
             let deciding = Measure::Joules(self.deciding);
             trials.any(|trial| meter_uncertainty(trial, deciding).is_none())
         };

@@ -85,7 +85,7 @@ impl Evidence<'_> {
                     point: self.point.name.clone(),
                     candidate: candidate.clone(),
                     against: against.clone(),
-                    separated: excludes_one(&ratio.figure) && self.is_beyond_floor(&ratio, floor),
+                    separated: ratio.figure.excludes_one() && self.is_beyond_floor(&ratio, floor),
                     equivalent,
                     board: ratio.verdict(|value| self.exceeds_floor(value, floor)),
                     boards: ratio.boards,
@@ -199,6 +199,7 @@ impl Evidence<'_> {
         notes.extend(board_notes(comparisons));
         notes.extend(self.limit_notes());
         notes.extend(self.shortfall_notes());
+        notes.extend(self.few_cycles_notes());
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         notes.extend(self.outlier_notes());
@@ -216,14 +217,17 @@ impl Evidence<'_> {
         };
         // With this level, all points together give a false note as often as one point.
         let strict = self.noise_floor_at(self.strict_level);
-        if strict.is_some_and(|f| f.ratio.lower > 1.0 || f.ratio.upper < 1.0) {
+        if strict.is_some_and(|floor| floor.ratio.excludes_one()) {
             notes.push(format!(
                 "The control differs from itself: {} / {0} is {}. Something other than the candidates changes the figures.",
                 floor.candidate,
                 text::ratio(&floor.ratio)
             ));
         }
-        let is_within = |c: &&Comparison| !c.separated && excludes_one(&c.ratio);
+        let is_within = |c: &&Comparison| {
+            let share = c.ratio.value.ln().abs().exp_m1();
+            !c.separated && c.ratio.excludes_one() && share <= floor.share
+        };
         notes.extend(comparisons.iter().find(is_within).map(|c| {
             format!(
                 "{} / {} is {}. This is closer to 1 than the noise floor of {} %, so no difference is claimed.",
@@ -260,12 +264,6 @@ impl Evidence<'_> {
             )
         })
     }
-}
-
-/// Whether a ratio's whole interval is on one side of 1.
-fn excludes_one(ratio: &Figure) -> bool {
-    let (lower, upper) = ratio.bounds();
-    upper < 1.0 || lower > 1.0
 }
 
 /// The comparisons that the status shows: of the winner, else of the candidate of the least figure. All pairs of sixteen

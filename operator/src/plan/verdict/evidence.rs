@@ -112,14 +112,25 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// An entrant's trials at all points.
+    /// An entrant's entries at a point. Without a point: at all points.
+    pub(super) fn entries_everywhere(
+        &self,
+        entrant: &str,
+        point: Option<&str>,
+    ) -> impl Iterator<Item = &'a FrugalityTrial> {
+        let is_meant = move |e: &&FrugalityTrial| {
+            e.spec.candidate == entrant && point.is_none_or(|point| e.spec.point == point)
+        };
+        self.everywhere.iter().copied().filter(is_meant)
+    }
+
+    /// The trials of these entries.
     pub(super) fn trials_everywhere(
         &self,
         entrant: &str,
+        point: Option<&str>,
     ) -> impl Iterator<Item = &'a FrugalityTrialStatus> {
-        let trials = self.everywhere.iter().copied();
-        trials
-            .filter(move |e| e.spec.candidate == entrant)
+        self.entries_everywhere(entrant, point)
             .filter_map(|e| e.status.as_ref())
     }
 

@@ -59,12 +59,11 @@ impl Ratio {
     pub(super) fn verdict(&self, is_beyond_floor: impl Fn(f64) -> bool) -> Option<BoardVerdict> {
         let range = self.boards.as_ref()?;
         let extremes = [range.idle_only, range.cpu_only];
-        let is_shown =
-            |extreme: &Figure| excludes_one(extreme.bounds()) && is_beyond_floor(extreme.value);
+        let is_shown = |extreme: &Figure| extreme.excludes_one() && is_beyond_floor(extreme.value);
         let is_beyond = || self.values().into_iter().all(&is_beyond_floor);
         if range.is_separated() && extremes.iter().all(is_shown) {
             Some(BoardVerdict::EveryBoard)
-        } else if self.stated.is_some() && excludes_one(self.figure.bounds()) && is_beyond() {
+        } else if self.stated.is_some() && self.figure.excludes_one() && is_beyond() {
             Some(BoardVerdict::StatedAccuracy)
         } else if extremes.iter().any(is_shown) {
             Some(BoardVerdict::DependsOnBoard)
@@ -72,10 +71,6 @@ impl Ratio {
             None
         }
     }
-}
-
-fn excludes_one((lower, upper): (f64, f64)) -> bool {
-    upper < 1.0 || lower > 1.0
 }
 
 /// One trial of each of two entrants in a block, with the factors of the model's watts.

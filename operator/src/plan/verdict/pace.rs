@@ -5,8 +5,8 @@ use frugality_measure::pace::{LEAST_OCCUPANCY, Limited, MAX_SHORTFALL, Pace, Sig
 
 use crate::{
     api::{
-        DecidingFigure, FrugalityTrial, FrugalityTrialStatus, InjectorLimits, InjectorResult,
-        LevelsOf, Reason, TrialLoad,
+        DecidingFigure, FrugalityTrialStatus, InjectorLimits, InjectorResult, LevelsOf, Reason,
+        TrialLoad,
     },
     plan::{
         settings::{POINT_OF_HIGHEST_RATE, Quantity},
@@ -18,6 +18,9 @@ use crate::{
     },
     text,
 };
+
+/// Share of a window's cycles that may be open at its ends without a note.
+const MANY_CYCLES_AT_ENDS: f64 = 0.01;
 
 impl Evidence<'_> {
     /// How the injector limited an entrant at this point, if it did. A load level is limited too if it is a share of a
@@ -32,10 +35,8 @@ impl Evidence<'_> {
     fn limited_at_highest_rate(&self, entrant: &str) -> Option<Limited> {
         let is_own = self.settings.levels_of == Some(LevelsOf::Own);
         let highest = self.settings.points.get(POINT_OF_HIGHEST_RATE)?;
-        let is_of_highest =
-            |it: &&FrugalityTrial| it.spec.candidate == entrant && it.spec.point == highest.name;
-        let trials = self.everywhere.iter().copied().filter(is_of_highest);
-        let paces: Vec<Pace> = trials.filter_map(|it| pace(it.status.as_ref()?)).collect();
+        let trials = self.trials_everywhere(entrant, Some(&highest.name));
+        let paces: Vec<Pace> = trials.filter_map(pace).collect();
         let is_level = is_own && self.point.level.is_some();
         limited(&paces).filter(|limited| is_level && limited.is_rate)
     }
@@ -51,6 +52,31 @@ impl Evidence<'_> {
                     "{name} reached {} % of the {}s/s that were due. The figures hold for the rate that was reached.",
                     text::number(100.0 * (1.0 - shortfall)),
                     self.settings.units.one
+                )
+            })
+        };
+        let candidates = self.settings.candidates.iter();
+        candidates.filter_map(of_candidate).collect()
+    }
+
+    /// Notes about candidates with so few cycles per agent that the window's ends matter: a cycle that is open at an end
+    /// counts whole or not at all. With a rate, due cycles are counted.
+    pub(super) fn few_cycles_notes(&self) -> Vec<String> {
+        if !self.settings.kind.rules().has_open_ends() || self.settings.has_rate_at(self.point) {
+            return Vec::new();
+        }
+        let of_candidate = |name: &String| {
+            let trials = self.trials(name);
+            let fewest = trials
+                .iter()
+                .filter_map(|trial| Some(trial.requests.as_ref()?.successes))
+                .min()?;
+            let share = f64::from(self.point.connections) / fewest as f64;
+            (share > MANY_CYCLES_AT_ENDS).then(|| {
+                format!(
+                    "Each agent ended only {} cycles of {name} in a window. Figures per cycle and cycles/s may be off by up to {} %, which no interval contains. Write a longer load.duration.",
+                    text::number(1.0 / share),
+                    text::number(100.0 * share)
                 )
             })
         };

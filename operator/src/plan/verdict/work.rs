@@ -2,7 +2,7 @@
 //! the work differs at one point, they are compared at no point, because all points have the same request.
 
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialStatus, Reason},
+    api::Reason,
     load::rules::Sending,
     plan::verdict::{evidence::Evidence, not_compared::NotCompared},
     text,
@@ -15,6 +15,10 @@ const RESPONSE_SHARE: f64 = 0.01;
 const QUERY_SHARE: f64 = 0.1;
 /// Most transactions without a request: a readiness probe per second, and PostgreSQL itself.
 const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
+
+/// Largest number of transactions without a request, as a share of the transactions per request. With more, a candidate
+/// that sends twice as many queries would not be seen.
+const MOST_OF_OTHERS: f64 = 0.5;
 
 /// A candidate's transactions.
 struct Transactions {
@@ -68,14 +72,14 @@ impl<'a> Evidence<'a> {
         self.differs_somewhere(|point| {
             let (first, second) = (self.body_bytes(one, point)?, self.body_bytes(other, point)?);
             let (most, least) = (first.max(second), first.min(second));
-            Some((most > least * (1.0 + RESPONSE_SHARE)).then(|| {
+            (most > least * (1.0 + RESPONSE_SHARE)).then(|| {
                 format!(
                     "Not compared: {one} answers with {} bytes on average and {other} with {}{}. Make the answers equal, or write spec.request.responsesMayDiffer: true.",
                     text::number(first),
                     text::number(second),
                     self.at_point(point)
                 )
-            }))
+            })
         })
     }
 
@@ -88,56 +92,36 @@ impl<'a> Evidence<'a> {
             let most = first.requests.max(second.requests);
             // A cycle that fails may end after any of its requests.
             let allowed = RESPONSE_SHARE + first.error_rate + second.error_rate;
-            Some(((first.requests - second.requests).abs() > allowed * most).then(|| {
+            ((first.requests - second.requests).abs() > allowed * most).then(|| {
                 format!(
                     "Not compared: a cycle makes {} requests to {one} on average and {} to {other}{}. Make the cycles equal, or write spec.scenario.requestsMayDiffer: true.",
                     text::number(first.requests),
                     text::number(second.requests),
                     self.at_point(point)
                 )
-            }))
+            })
         })
     }
 
-    /// The first difference at a point. `compared` returns `None` if a candidate reports nothing there. If no point has both
-    /// candidates' reports, all points together are compared.
-    fn differs_somewhere(
-        &self,
-        compared: impl Fn(Option<&str>) -> Option<Option<String>>,
-    ) -> Option<String> {
-        let points = self.settings.points.iter();
-        let at_points: Vec<Option<String>> = points
-            .filter_map(|point| compared(Some(&point.name)))
-            .collect();
-        if at_points.is_empty() {
-            return compared(None).flatten();
-        }
-        at_points.into_iter().flatten().next()
+    /// The first difference at a point. `compared` returns `None` also if a candidate reports nothing there.
+    fn differs_somewhere(&self, compared: impl Fn(&str) -> Option<String>) -> Option<String> {
+        let mut points = self.settings.points.iter();
+        points.find_map(|point| compared(&point.name))
     }
 
     /// The point as the end of a clause, if there are several.
-    fn at_point(&self, point: Option<&str>) -> String {
-        let point = point.filter(|_| self.settings.points.len() > 1);
-        point.map_or_else(String::new, |point| format!(" at {point}"))
-    }
-
-    /// A candidate's trials at a point; without a point, at every point.
-    fn trials_at(
-        &self,
-        candidate: &str,
-        point: Option<&str>,
-    ) -> impl Iterator<Item = &'a FrugalityTrialStatus> {
-        let is_meant = move |e: &&FrugalityTrial| {
-            e.spec.candidate == candidate && point.is_none_or(|point| e.spec.point == point)
-        };
-        let trials = self.everywhere.iter().copied();
-        trials.filter(is_meant).filter_map(|e| e.status.as_ref())
+    fn at_point(&self, point: &str) -> String {
+        if self.settings.points.len() > 1 {
+            format!(" at {point}")
+        } else {
+            String::new()
+        }
     }
 
     /// Mean over the trials.
-    fn mean_cycles(&self, candidate: &str, point: Option<&str>) -> Option<Cycles> {
+    fn mean_cycles(&self, candidate: &str, point: &str) -> Option<Cycles> {
         let reported: Vec<Cycles> = self
-            .trials_at(candidate, point)
+            .trials_everywhere(candidate, Some(point))
             .filter_map(|trial| {
                 let figures = trial.requests.as_ref()?;
                 Some(Cycles {
@@ -164,7 +148,7 @@ impl<'a> Evidence<'a> {
             let difference = (first.per_request - second.per_request).abs();
             let most = first.per_request.max(second.per_request);
             let others = first.of_others.max(second.of_others);
-            Some((difference > QUERY_SHARE * most + others).then(|| {
+            (difference > QUERY_SHARE * most + others).then(|| {
                 format!(
                     "Not compared: {one} makes {} database transactions per request and {other} {}{}. Make the queries equal, or write spec.{}.queriesMayDiffer: true.",
                     text::number(first.per_request),
@@ -172,14 +156,14 @@ impl<'a> Evidence<'a> {
                     self.at_point(point),
                     self.settings.kind.rules().field()
                 )
-            }))
+            })
         })
     }
 
     /// Mean over the trials without an error. A failed request may not have reached the database.
-    fn transactions(&self, candidate: &str, point: Option<&str>) -> Option<Transactions> {
+    fn transactions(&self, candidate: &str, point: &str) -> Option<Transactions> {
         let counted: Vec<Transactions> = self
-            .trials_at(candidate, point)
+            .trials_everywhere(candidate, Some(point))
             .filter_map(|trial| {
                 let requests = trial.requests.as_ref().filter(|r| r.errors == 0)?;
                 Some(Transactions {
@@ -198,17 +182,18 @@ impl<'a> Evidence<'a> {
 
     /// Mean over the trials in which Fortio reports the size of a success: trials without errors whose expected codes are
     /// successes for Fortio.
-    fn body_bytes(&self, candidate: &str, point: Option<&str>) -> Option<f64> {
+    fn body_bytes(&self, candidate: &str, point: &str) -> Option<f64> {
         let sizes: Vec<f64> = self
-            .trials_at(candidate, point)
+            .trials_everywhere(candidate, Some(point))
             .filter_map(|trial| trial.requests.as_ref()?.mean_body_bytes)
             .collect();
         (!sizes.is_empty()).then(|| sizes.iter().sum::<f64>() / sizes.len() as f64)
     }
 
-    /// Notes about work that no trial could compare.
+    /// Notes about work that no trial of this point could compare.
     pub(super) fn unknown_work(&self) -> impl Iterator<Item = String> {
         let settings = self.settings;
+        let point = self.point.name.as_str();
         let unknown = |is_known: &dyn Fn(&str) -> bool| {
             let names: Vec<&str> = settings
                 .candidates
@@ -219,7 +204,7 @@ impl<'a> Evidence<'a> {
             (settings.candidates.len() > 1 && !names.is_empty()).then(|| names.join(", "))
         };
         let answers = (!settings.may_differ.responses)
-            .then(|| unknown(&|candidate| self.body_bytes(candidate, None).is_some()))
+            .then(|| unknown(&|candidate| self.body_bytes(candidate, point).is_some()))
             .flatten()
             .map(|names| {
                 if settings.sending_at(self.point) == Sending::Open {
@@ -230,16 +215,20 @@ impl<'a> Evidence<'a> {
                 )
             });
         let queries = (!settings.may_differ.queries)
-            .then(|| unknown(&|candidate| self.transactions(candidate, None).is_some()))
+            .then(|| {
+                unknown(&|candidate| {
+                    let counted = self.transactions(candidate, point);
+                    counted.is_some_and(|it| it.of_others <= MOST_OF_OTHERS * it.per_request)
+                })
+            })
             .flatten()
             .map(|names| {
                 format!(
-                    "The number of transactions per request of {names} is not known, because no trial had both no errors and a database that answered after the load. The candidates may send different queries."
+                    "The number of transactions per request of {names} is not known: it needs a trial without errors, a database that answers after the load, a script without setup(), and a rate that is not too low. The candidates may send different queries."
                 )
             });
-        let is_unknown = settings.kind.rules().is_executed() && settings.units.work.is_none();
-        let executions = (is_unknown && settings.candidates.len() > 1).then(|| {
-            "The work of an execution was not checked, because batch.work is not set. The candidates may do different work.".to_owned()
+        let executions = (!settings.may_differ.executions && settings.candidates.len() > 1).then(|| {
+            "The work of an execution was not checked, because batch.work.pattern is not set. The candidates may do different work.".to_owned()
         });
         answers.into_iter().chain(queries).chain(executions)
     }

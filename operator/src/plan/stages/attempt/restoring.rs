@@ -130,8 +130,13 @@ impl OpenAttempt<'_> {
         opened.is_some_and(|opened| job.created_unix_seconds > unix_seconds(opened.0))
     }
 
-    /// The database's transactions between the two counts, per request of warm-up, measured window and tail.
+    /// The database's transactions between the two counts, per request of warm-up, measured window and tail. A script's
+    /// `setup` is between the counts, too, so its transactions can't be separated.
     fn transactions_per_request(&self, restored: &Termination) -> Option<f64> {
+        let scenario = self.builder.benchmark.spec.scenario.as_ref();
+        if scenario.is_some_and(|it| it.script.contains("setup")) {
+            return None;
+        }
         let ended = |role: Role, container: &str| {
             let pods = self.pods(role);
             Some(pods.first()?.terminated.get(container)?.message.clone())
