@@ -77,6 +77,28 @@ fn without_headers_the_tables_have_rows_only() {
     assert!(without.contains("mJ/request"), "{without}");
 }
 
+/// The operator's release decides the injector's image, the cluster the database's.
+#[test]
+fn only_the_images_of_candidates_may_differ() {
+    let with_images = |server: &str, injector: &str| {
+        let mut entries = ledger();
+        for entry in &mut entries {
+            entry["status"]["images"] = json!({
+                "server": format!("shop@sha256:{}", server.repeat(64)),
+                "injector": format!("injector@sha256:{}", injector.repeat(64)),
+            });
+        }
+        [vec![benchmark()], entries].concat()
+    };
+    let lists = |server, injector| [with_images("a", "1"), with_images(server, injector)];
+    let (code, said, _) = compare("server-image", lists("b", "1"));
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said, _) = compare("injector-image", lists("a", "2"));
+    assert_eq!(code, Some(17), "{said}");
+    assert!(said.contains("sha256:222222222222"), "{said}");
+    assert!(said.contains("another injector or database"), "{said}");
+}
+
 #[test]
 fn what_changes_the_meaning_of_a_figure_forbids_the_comparison() {
     for (case, path, value, words) in [

@@ -234,7 +234,7 @@ fn it_warns_of_what_the_verdict_does_not_cover() {
     tried["status"]["tries"] = json!(3);
     let (_, said, _) = gate("tries", vec![found(&tried)], &[]);
     assert!(
-        said.contains("warning: This verdict is from try 3 of the same settings."),
+        said.contains("warning: This verdict is one of 3 tries with the same settings."),
         "{said}"
     );
     assert!(said.contains("warning: No --image was given"), "{said}");

@@ -531,6 +531,42 @@ fn a_pass_makes_the_release_the_new_baseline_and_the_next_run_measures_against_i
     assert_eq!(earlier.run, first);
 }
 
+/// Git is set back to the release before, whose run has ended with Pass.
+#[test]
+fn a_release_that_was_replaced_is_not_reported_as_promoted() {
+    let mut world = world(&[]);
+    run_to_rest(&mut world);
+    for digit in ['e', 'b'] {
+        world.edit(0, &[("/candidates/0/image", json!(image(digit)))]);
+        run_to_rest(&mut world);
+    }
+    let baseline = &world.baselines["shop"];
+    assert_eq!(baseline.spec.candidate.server.image, image('e'));
+    assert_eq!(
+        reported(&world).promotion,
+        Some(PromotionState::NotPromoted)
+    );
+    let why = reported(&world).not_promoted_because.as_deref().unwrap();
+    let expected = format!("FrugalityBaseline shop now has {}", image('e'));
+    assert!(why.contains(&expected), "{why}");
+    assert_eq!(events(&world, Reason::Promoted).len(), 2);
+}
+
+#[test]
+fn a_ratio_of_a_release_with_itself_is_noted() {
+    let same = |digit: char| {
+        let mut world = World::new([compared(&[])]);
+        world.set_baseline("shop", &release(digit));
+        run_to_rest(&mut world);
+        let notes = &status(&world, 0).notes;
+        notes.iter().any(|it| {
+            it.starts_with("rust and baseline have the same image and settings, so their ratio")
+        })
+    };
+    assert!(same('b'));
+    assert!(!same('a'));
+}
+
 #[test]
 fn an_edit_after_the_promotion_promotes_nothing_again() {
     let mut world = world(&[]);
@@ -715,13 +751,21 @@ fn baseline(digit: char, generation: i64) -> FrugalityBaseline {
 
 #[track_caller]
 fn decided(frozen: Option<&FrozenBaseline>, current: Option<&FrugalityBaseline>) -> Promotion {
+    decided_after(false, frozen, current)
+}
+
+fn decided_after(
+    was_promoted: bool,
+    frozen: Option<&FrozenBaseline>,
+    current: Option<&FrugalityBaseline>,
+) -> Promotion {
     let request = PromotionRequest {
         name: "shop",
         namespace: Some("shop".into()),
         frozen,
         candidate: &serde_json::from_value(json!({ "name": "new", "image": image('b') })).unwrap(),
         from: from("r1", 'b'),
-        was_promoted: false,
+        was_promoted,
     };
     promotion(request, current)
 }
@@ -787,7 +831,14 @@ fn the_last_ten_releases_are_kept_and_an_older_run_claims_nothing() {
     let mut previous = later.status.clone().unwrap();
     previous.previous[4].promoted_from = Some(from("r1", 'b'));
     later.status = Some(previous);
-    assert_eq!(decided(Some(&frozen), Some(&later)), Promotion::Done);
+    assert_eq!(
+        decided_after(true, Some(&frozen), Some(&later)),
+        Promotion::Done
+    );
+    let Promotion::Refused(why) = decided(Some(&frozen), Some(&later)) else {
+        panic!("not refused");
+    };
+    assert!(why.starts_with("this run promoted it before"), "{why}");
 }
 
 #[test]

@@ -740,11 +740,27 @@ fn the_history_keeps_a_verdict_that_an_edit_changes_or_removes() {
         (2, Some(Verdict::Reported), None, reported, 1),
         (2, None, None, None, 1),
         (1, None, None, None, 0),
+        // Another release of the operator judges the same trials.
+        (1, Some(Verdict::Reported), Some("rust"), reported, 0),
+        (1, Some(Verdict::Reported), None, reported, 1),
     ] {
         benchmark.metadata.generation = Some(generation);
         let history = plan::report::history::history(&benchmark, &run, verdict, winner, deciding);
         assert_eq!(history.len(), kept, "{generation} {verdict:?} {winner:?}");
     }
+}
+
+#[test]
+fn a_deciding_figure_that_was_chosen_afterwards_is_noted() {
+    let mut world = World::new([two()]);
+    world.run_to_end();
+    let notes = |world: &World| status(world, 0).notes.clone();
+    assert_eq!(notes(&world), Vec::<String>::new());
+    world.edit(0, &[("/energy/decidingFigure", json!("Net"))]);
+    world.wait();
+    world.pass(0);
+    let note = "The trials were first judged by gross joules, and now by net joules. The confidence of the intervals does not count this as another try.";
+    assert_eq!(notes(&world), [note]);
 }
 
 /// A user who edits until the verdict pleases leaves a trace, although the run continues.

@@ -100,6 +100,22 @@ fn runs_with_the_same_settings_stay_and_count_as_tries() {
     assert_eq!(kept(&world), [other].into());
 }
 
+/// Otherwise a second try would become the first one, and its verdict would change without a measurement.
+#[test]
+fn the_tries_before_a_run_that_stays_also_stay() {
+    let mut world = keeping(2);
+    world.run_to_end();
+    let first = run_of(&world.slots[0].benchmark);
+    world.run_again(0, 2);
+    let second = ended(&mut world);
+    assert_eq!(status(&world, 0).tries, Some(2));
+    let other = edited(&mut world, &connections(8));
+    assert_eq!(kept(&world), [first, second, other].into());
+    let last = edited(&mut world, &connections(16));
+    assert_eq!(kept(&world).len(), 2);
+    assert!(kept(&world).contains(&last));
+}
+
 #[test]
 fn an_invalid_edit_deletes_nothing() {
     let mut world = keeping(1);

@@ -63,6 +63,7 @@ pub(super) fn changes(one: &Side, other: &Side) -> Vec<Change> {
         &mut changes,
     );
     changes.extend(images(one, other));
+    changes.extend(other_images(one, other));
     changes.extend(confidence(one, other));
     let [candidates, others] = [&specs[0], &specs[1]].map(|spec| by_name(&spec["candidates"]));
     differences("candidates", &candidates, &others, None, &mut changes);
@@ -169,7 +170,19 @@ fn confidence(one: &Side, other: &Side) -> Option<Change> {
     })
 }
 
-/// The images that ran, by digest. That they differ is what a comparison is about.
+/// The images of injector and database that ran, by digest. The operator's release and the cluster decide them.
+fn other_images(one: &Side, other: &Side) -> Option<Change> {
+    let [before, after] = [one, other].map(Side::other_digests);
+    let is_known = !before.is_empty() && !after.is_empty();
+    (is_known && before != after).then(|| Change {
+        what: "images of injector and database, by digest".to_owned(),
+        one: only(&before, &after),
+        other: only(&after, &before),
+        forbids: Some("another injector or database changes the cost of the same work"),
+    })
+}
+
+/// The images of the candidates that ran, by digest. That they differ is what a comparison is about.
 fn images(one: &Side, other: &Side) -> Vec<Change> {
     let names: BTreeSet<&str> = [one, other]
         .into_iter()
@@ -180,24 +193,24 @@ fn images(one: &Side, other: &Side) -> Vec<Change> {
         .into_iter()
         .filter_map(|name| {
             let [before, after] = [one, other].map(|side| side.digests(name));
-            (before != after).then(|| {
-                let text = |own: &BTreeSet<String>, others: &BTreeSet<String>| {
-                    let own: Vec<_> = own.difference(others).map(|it| short(it)).collect();
-                    if own.is_empty() {
-                        dash()
-                    } else {
-                        own.join(", ")
-                    }
-                };
-                Change {
-                    what: format!("images of {name}, by digest"),
-                    one: text(&before, &after),
-                    other: text(&after, &before),
-                    forbids: None,
-                }
+            (before != after).then(|| Change {
+                what: format!("images of {name}, by digest"),
+                one: only(&before, &after),
+                other: only(&after, &before),
+                forbids: None,
             })
         })
         .collect()
+}
+
+/// The digests that only one side has.
+fn only(own: &BTreeSet<String>, others: &BTreeSet<String>) -> String {
+    let own: Vec<_> = own.difference(others).map(|it| short(it)).collect();
+    if own.is_empty() {
+        dash()
+    } else {
+        own.join(", ")
+    }
 }
 
 /// The first twelve digits of a digest, as container tools show it.

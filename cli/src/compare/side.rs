@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial, Outcome};
+use frugality_operator::{
+    api::{FrugalityBenchmark, FrugalityTrial, Outcome},
+    plan::objects::is_of_candidate,
+};
 
 /// A benchmark and the measured attempts of its current run.
 #[derive(Clone, Debug)]
@@ -34,13 +37,26 @@ impl Side {
         !self.measured.is_empty()
     }
 
-    /// Digests of all images of a candidate's attempts.
+    /// Digests of the images of a candidate's own containers.
     pub(super) fn digests(&self, candidate: &str) -> BTreeSet<String> {
-        self.measured
+        let own = self
+            .measured
             .iter()
-            .filter(|it| it.spec.candidate == candidate)
-            .filter_map(|it| it.status.as_ref())
-            .flat_map(|status| status.images.values().cloned())
+            .filter(|it| it.spec.candidate == candidate);
+        let images = own.flat_map(|it| it.status.iter().flat_map(|status| &status.images));
+        images
+            .filter(|(container, _)| is_of_candidate(container))
+            .map(|(_, digest)| digest.clone())
+            .collect()
+    }
+
+    /// Digests of the images of injector and database.
+    pub(super) fn other_digests(&self) -> BTreeSet<String> {
+        let statuses = self.measured.iter().filter_map(|it| it.status.as_ref());
+        statuses
+            .flat_map(|status| &status.images)
+            .filter(|(container, _)| !is_of_candidate(container))
+            .map(|(_, digest)| digest.clone())
             .collect()
     }
 

@@ -90,7 +90,7 @@ impl GateReport<'_> {
             .and_then(|status| status.tries);
         if let Some(tries) = tries.filter(|tries| *tries > 1) {
             warnings.push(format!(
-                "This verdict is from try {tries} of the same settings."
+                "This verdict is one of {tries} tries with the same settings."
             ));
         }
         let Some(images) = self.images else {

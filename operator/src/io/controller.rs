@@ -259,6 +259,8 @@ impl Passes {
                 unreadable::report(&context.client, invalid)
                     .await
                     .map_err(PassError::Unreadable)?;
+                // Its gauges would show the verdict of the spec before.
+                context.metrics.forget(&known.uid().unwrap_or_default());
                 return Ok(None);
             }
         };

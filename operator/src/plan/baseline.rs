@@ -208,9 +208,19 @@ pub fn promotion(request: PromotionRequest<'_>, current: Option<&FrugalityBaseli
     };
     let status = current.status.clone().unwrap_or_default();
     let is_ours = |it: &Option<PromotedFrom>| it.as_ref().is_some_and(|it| it.is_same(&from));
-    if is_ours(&status.promoted_from) || status.previous.iter().any(|it| is_ours(&it.promoted_from))
-    {
+    if is_ours(&status.promoted_from) {
         return Promotion::Done;
+    }
+    if status.previous.iter().any(|it| is_ours(&it.promoted_from)) {
+        // The status keeps what was done. A spec that returns to this run promotes nothing.
+        return if was_promoted {
+            Promotion::Done
+        } else {
+            Promotion::Refused(format!(
+                "this run promoted it before, and FrugalityBaseline {name} now has {}. To promote it again, start another run with another number in spec.rerun",
+                current.spec.candidate.server.image
+            ))
+        };
     }
     if current.annotations().get(PROMOTED_BY) == Some(&token) {
         return Promotion::Write(Box::new(BaselineWrite::Status(FrugalityBaseline {

@@ -1,9 +1,12 @@
 //! The entries of the ledger that `spec.runsToKeep` does not keep.
 //!
-//! Runs with the settings of the current run always stay, because each of them is a try, which makes the next one
-//! stricter.
+//! Runs with the settings of a run that stays also stay, because each of them is a try, which makes the verdicts of the
+//! others stricter.
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -31,16 +34,17 @@ pub fn surplus(run: &str, trials: &[FrugalityTrial], keep: usize) -> Vec<Forgott
     let Some(current) = runs.remove(run) else {
         return Vec::new();
     };
-    let measurements: Vec<_> = current.iter().filter_map(|it| measurement(it)).collect();
-    let is_try = |entries: &[&FrugalityTrial]| {
-        let mut of_run = entries.iter().filter_map(|it| measurement(it));
-        of_run.any(|it| measurements.contains(&it))
-    };
     let mut others: Vec<_> = runs.into_values().collect();
     others.sort_by_key(|entries| Reverse(newest(entries)));
     let kept = keep.saturating_sub(1).min(others.len());
-    others
-        .split_off(kept)
+    let older = others.split_off(kept);
+    let staying = current.into_iter().chain(others.into_iter().flatten());
+    let measurements: BTreeSet<_> = staying.filter_map(measurement).collect();
+    let is_try = |entries: &[&FrugalityTrial]| {
+        let mut of_run = entries.iter().filter_map(|it| measurement(it));
+        of_run.any(|it| measurements.contains(it))
+    };
+    older
         .into_iter()
         .filter(|entries| !is_try(entries))
         .filter(|entries| entries.iter().all(|it| has_ended(it)))

@@ -11,7 +11,7 @@ mod release;
 mod servers;
 
 use crate::{
-    api::{Boundary, DecidingFigure, FrugalityBenchmarkSpec, LevelsOf},
+    api::{Boundary, Candidate, DecidingFigure, FrugalityBenchmarkSpec, LevelsOf},
     digest::hex_digest,
     load::{
         LoadKind,
@@ -67,6 +67,8 @@ pub struct Control {
 pub struct Settings {
     /// Names of the candidates, in the spec's order.
     pub candidates: Vec<String>,
+    /// Pairs of candidates in a budget's ratio that differ in nothing but their names.
+    pub equal: Vec<(String, String)>,
     /// Length of the measured window.
     pub amount: Amount,
     /// Requests per second over all connections; `None` means maximum rate.
@@ -137,6 +139,24 @@ pub struct Settings {
     pub rates: Vec<NodeRates>,
 }
 
+/// Pairs of one ratio that differ in nothing but their names.
+fn equal(spec: &FrugalityBenchmarkSpec, limits: &[Limit]) -> Vec<(String, String)> {
+    let named = |name: &str| {
+        let candidate = spec.candidates.iter().find(|it| it.name == name)?;
+        Some(Candidate {
+            name: String::new(),
+            costs: None,
+            ..candidate.clone()
+        })
+    };
+    let ratios = limits
+        .iter()
+        .filter_map(|limit| Some((limit.candidate.clone(), limit.against.clone()?)));
+    ratios
+        .filter(|(one, other)| named(one) == named(other))
+        .collect()
+}
+
 impl Settings {
     /// Parses a spec.
     pub fn parse(spec: &FrugalityBenchmarkSpec) -> Result<Self, SettingsError> {
@@ -165,6 +185,7 @@ impl Settings {
         if own_amount.is_none() && requests < 2.0 * most_connections.map_or(0.0, f64::from) {
             return Err(SettingsError::TooManyConnections);
         }
+        let limits = limits(spec)?;
         let looks = looks(spec)?;
         let tie_within = match &spec.energy.tie_within {
             None => None,
@@ -217,7 +238,8 @@ impl Settings {
                 Some(_) => DecidingFigure::Net,
             }),
             boundary: spec.energy.boundary,
-            limits: limits(spec)?,
+            equal: equal(spec, &limits),
+            limits,
             no_baseline: no_baseline(spec)?,
             allow_modelled: spec.energy.allow_modelled,
             rates: NodeRates::of_candidates(spec)?,

@@ -22,19 +22,41 @@ pub fn history(
     let Some(current) = benchmark.current_status() else {
         return Vec::new();
     };
-    // Without an edit, the cluster has changed: for example, a meter was added.
     let is_edited = benchmark.metadata.generation != current.observed_generation;
+    // Without an edit, another release of the operator judges, or somebody changed the ledger. A run without figures ends
+    // otherwise if the cluster changes: for example, a meter was added.
+    let is_judged_again =
+        verdict.is_some() && current.verdict.is_some_and(|it| it != Verdict::Invalid);
     let is_same = (verdict, winner, deciding)
         == (
             current.verdict,
             current.winner.as_deref(),
             current.deciding_figure,
         );
-    if current.run.as_deref() != Some(run) || (is_edited && !is_same) {
+    if current.run.as_deref() != Some(run) || ((is_edited || is_judged_again) && !is_same) {
         with_current(current)
     } else {
         current.history.clone()
     }
+}
+
+/// The note that the deciding figure was chosen after the trials were judged by another one. Several figures are several
+/// tries, but the level of the intervals counts only runs.
+#[must_use]
+pub fn another_figure_note(
+    history: &[PastVerdict],
+    run: &str,
+    deciding: Option<DecidingFigure>,
+) -> Option<String> {
+    let now = deciding?;
+    let of_run = history.iter().filter(|past| past.run == run);
+    let mut figures = of_run.filter_map(|past| past.deciding_figure);
+    let before = figures.find(|before| *before != now)?;
+    Some(format!(
+        "The trials were first judged by {} joules, and now by {} joules. The confidence of the intervals does not count this as another try.",
+        before.word(),
+        now.word()
+    ))
 }
 
 /// The history with the verdict of the current status, if that status has a verdict of a run.

@@ -17,7 +17,7 @@ use crate::{
         report::{
             columns,
             estimate::{Estimate, about, briefly},
-            history::history,
+            history::{another_figure_note, history},
         },
         settings::Settings,
         verdict::{Figures, Judgement},
@@ -82,16 +82,27 @@ impl Report<'_> {
             State::Running { .. } | State::Suspended { .. } => (None, None),
         };
         let (measured, injector) = self.node_names();
+        let deciding = figures.and_then(|f| f.deciding);
+        let winner = figures.and_then(|f| f.winner.clone());
+        let history = history(
+            self.benchmark,
+            self.run,
+            verdict,
+            winner.as_deref(),
+            deciding,
+        );
+        let notes = figures.map(|f| f.notes.clone()).into_iter().flatten();
+        let another_figure = another_figure_note(&history, self.run, deciding);
         FrugalityBenchmarkStatus {
             observed_generation: self.benchmark.metadata.generation,
             conditions: self.conditions(),
             verdict,
-            winner: figures.and_then(|f| f.winner.clone()),
+            winner,
             tie: figures.and_then(|f| f.tie.then_some(true)),
             look: figures.and_then(|f| f.look),
             noise_floor: figures.and_then(|f| f.noise_floor.clone()),
             tries: figures.map(|f| i32::try_from(f.tries).unwrap_or(i32::MAX)),
-            notes: figures.map(|f| f.notes.clone()).unwrap_or_default(),
+            notes: notes.chain(another_figure).collect(),
             phase: Some(self.phase().to_owned()),
             run: Some(self.run.to_owned()),
             shared_node: measured
@@ -103,20 +114,14 @@ impl Report<'_> {
             progress: self.progress(figures),
             provenance: figures.and_then(|f| f.provenance).map(|p| p.to_string()),
             meter: figures.and_then(|f| f.meter.clone()),
-            deciding_figure: figures.and_then(|f| f.deciding),
+            deciding_figure: deciding,
             results: figures.map(|f| f.results.clone()).unwrap_or_default(),
             sweep: figures.map(|f| f.sweep.clone()).unwrap_or_default(),
             comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
             budgets: figures.map(|f| f.budgets.clone()).unwrap_or_default(),
             baseline: self.baseline(figures),
             ledger_digest: figures.map(|f| f.ledger_digest.clone()),
-            history: history(
-                self.benchmark,
-                self.run,
-                verdict,
-                figures.and_then(|f| f.winner.as_deref()),
-                figures.and_then(|f| f.deciding),
-            ),
+            history,
             columns: Some(self.columns(figures)),
         }
     }

@@ -196,6 +196,11 @@ impl Evidence<'_> {
             .map(|why| why.message)
             .into_iter()
             .collect();
+        notes.extend(self.settings.equal.iter().map(|(one, other)| {
+            format!(
+                "{one} and {other} have the same image and settings, so their ratio compares a release with itself."
+            )
+        }));
         notes.extend(board_notes(comparisons));
         notes.extend(self.limit_notes());
         notes.extend(self.shortfall_notes());

@@ -164,9 +164,9 @@ pub(super) fn notes(results: &[PointResult]) -> Vec<String> {
             }
         })
         .collect();
-    // There may be one note each about the winner at each point, omitted points, void attempts, pauses in blocks and pauses
-    // in rounds.
-    let room = MAX_NOTES - 6;
+    // There may be one note each about the winner at each point, omitted points, void attempts, pauses in blocks, pauses
+    // in rounds and another deciding figure.
+    let room = MAX_NOTES - 7;
     if notes.len() > room {
         let left_out: BTreeSet<&str> = by_note[room..]
             .iter()
