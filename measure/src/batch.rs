@@ -59,21 +59,26 @@ impl NumberPattern {
     }
 
     /// The number in the group at the pattern's last match. A part of a number is an error: `([0-9]+)` takes
-    /// 390 of 390,786, `([0-9]+) nodes` the 786, and `.*([0-9]+)` the 6.
+    /// 390 of 390,786, `([0-9]+) nodes` the 786, and `.*([0-9]+)` the 6. So is a number whose unit the pattern leaves
+    /// out: 1.2 of 1.2 GB.
     pub fn last_in(&self, output: &str) -> Result<f64, NumberError> {
         let found = self.0.captures_iter(output).last();
         let group = found.and_then(|found| found.get(1));
         let group = group.ok_or(NumberError::NotThere)?;
         let (before, after) = (&output[..group.start()], &output[group.end()..]);
         let (said_before, said_after) = around_group(self.0.as_str());
-        if begins_in(before, said_before) || goes_on(after, said_after) {
-            let starts = before
-                .rfind(|c: char| c.is_ascii_whitespace())
-                .map_or(0, |at| at + 1);
-            let printed = output[starts..].split_whitespace().next();
+        let is_group = is_group_of(before, group.as_str());
+        let has_unit = has_unit(after, said_after);
+        let is_part = begins_in(before, said_before) || goes_on(after, said_after);
+        if is_part || is_group || has_unit {
+            let word = if is_group { before.trim_end() } else { before };
+            let earlier = word.trim_end_matches(|c| !is_blank(c) && c != '\n');
+            let words = output[earlier.len()..].split_whitespace();
+            let number = if is_group || has_unit { 2 } else { 1 };
+            let printed: Vec<&str> = words.take(number).collect();
             return Err(NumberError::Part {
                 taken: group.as_str().to_owned(),
-                printed: printed.unwrap_or_default().chars().take(40).collect(),
+                printed: printed.join(" ").chars().take(40).collect(),
             });
         }
         let number: f64 = group
@@ -88,7 +93,39 @@ impl NumberPattern {
 }
 
 /// Characters that programs print within a number.
-const WITHIN: [char; 6] = ['.', ',', '\'', '_', 'e', 'E'];
+const WITHIN: [char; 7] = ['.', ',', '\'', '\u{2019}', '_', 'e', 'E'];
+
+/// A blank between two groups of digits, or between a number and its unit. Some languages write narrow or no-break
+/// ones.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() && c != '\n' && c != '\r'
+}
+
+/// Whether a group of three digits that is only a part of a number ends the text before it, such as 567 of
+/// `1 234 567`.
+fn is_group_of(before: &str, group: &str) -> bool {
+    let earlier = before.strip_suffix(is_blank);
+    group.len() == 3
+        && group.chars().all(|c| c.is_ascii_digit())
+        && earlier.is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether the number goes on after a blank, as 234 of `1 234`, or has a unit such as MB/s. The next execution may
+/// print another unit, so the pattern must have the unit's first letter, a class or a group at its place.
+fn has_unit(after: &str, pattern: &str) -> bool {
+    let word = after.strip_prefix(is_blank).unwrap_or(after);
+    let digits = word.chars().take_while(char::is_ascii_digit).count();
+    let pattern = pattern.trim_start_matches(')');
+    let said = pattern.strip_prefix("\\s").unwrap_or(pattern);
+    let said = said.trim_start_matches(|c: char| is_blank(c) || "*+?".contains(c));
+    if word.len() < after.len() && digits == 3 {
+        return said.len() == pattern.len();
+    }
+    let is_exponent = |c: char| word.len() == after.len() && matches!(c, 'e' | 'E');
+    word.chars()
+        .next()
+        .is_some_and(|c| c.is_alphabetic() && !is_exponent(c) && !said.starts_with([c, '[', '(']))
+}
 
 /// Whether the number began before the group. A separator belongs to the number, unless the pattern ends with
 /// the separator.
@@ -117,8 +154,7 @@ fn begins_in(before: &str, pattern: &str) -> bool {
     }
 }
 
-/// Whether the number continues after the group; separators count as in [`begins_in`]. A letter next to a number
-/// is a unit, such as M or ms. It may be another one in the next execution, so the pattern must contain it.
+/// Whether the number continues after the group; separators count as in [`begins_in`].
 fn goes_on(after: &str, pattern: &str) -> bool {
     let mut following = after.chars();
     match following.next() {
@@ -138,8 +174,7 @@ fn goes_on(after: &str, pattern: &str) -> bool {
             };
             rest.starts_with(|c: char| c.is_ascii_digit()) && !is_said
         }
-        Some(c) => c.is_alphabetic() && pattern.trim_start_matches(')').is_empty(),
-        None => false,
+        _ => false,
     }
 }
 
@@ -184,7 +219,7 @@ pub enum NumberError {
     NotThere,
     /// The group holds a part of a number.
     #[error(
-        "takes only {taken} of {printed}: the group must contain the whole number, or the pattern must contain the sign next to the group"
+        "takes only {taken} of {printed}: the group must contain the whole number, or the pattern must contain the sign or the unit next to the group"
     )]
     Part {
         /// The text in the group.

@@ -194,14 +194,15 @@ fn share<T: PartialEq>(own: &mut Arc<T>, earlier: &Arc<T>) {
     }
 }
 
-/// Zones that contain one another, the widest first (the board, the socket, its cores, its memory, the rest
-/// of the socket).
-const ZONES_BY_REACH: [&str; 5] = ["psys", "package", "core", "dram", "uncore"];
+/// Zones that stand for the node, the widest first (the board, the socket).
+const ZONES_BY_REACH: [&str; 2] = ["psys", "package"];
+/// Zones that are parts of the node (its cores, its memory, the rest of the socket).
+const PARTS: [&str; 3] = ["core", "dram", "uncore"];
 
 /// Parses a meter's answer.
 ///
-/// `zone` is the zone to read. Without it, the function takes the widest zone. It also takes a single zone
-/// with an unknown name. The user must choose among several such zones.
+/// `zone` is the zone to read. Without it, the function takes the board's zone, else the socket's. It also takes a
+/// single zone with an unknown name. The user must choose among several such zones, and a zone that is a part of the node.
 pub fn read(
     text: &str,
     node_name: &str,
@@ -285,7 +286,7 @@ fn choose_zone(scrape: &Scrape<'_>, asked: Option<&str>) -> Result<String, Readi
     let widest = ZONES_BY_REACH.into_iter().find(|zone| zones.contains(zone));
     match (widest, zones.as_slice()) {
         (Some(zone), _) => Ok(zone.to_owned()),
-        (None, [only]) => Ok((*only).to_owned()),
+        (None, [only]) if !PARTS.contains(only) => Ok((*only).to_owned()),
         (None, _) => Err(ReadingError::ZoneUndecided {
             available: available(),
         }),
@@ -367,7 +368,8 @@ fn platform(scrape: &Scrape<'_>) -> Result<Platform, ReadingError> {
 /// The provenance that follows from a zone's path. Kepler's development meter invents paths that no kernel
 /// has. The node meter marks the path of a model, in its own `path` and in the zone that it writes for stock
 /// Kepler. All other sources of Kepler are instruments.
-fn provenance_of_path(path: &str) -> Provenance {
+#[must_use]
+pub fn provenance_of_path(path: &str) -> Provenance {
     if path.contains("/intel-rapl/energy_") {
         Provenance::Fake
     } else if path.starts_with("model:") || path.contains("/frugality-modelled") {

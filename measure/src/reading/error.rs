@@ -22,8 +22,8 @@ pub enum ReadingError {
         /// The available zones, comma-separated.
         available: String,
     },
-    /// No zone was requested, and no available zone is known to contain the others.
-    #[error("the zone must be named: none of {available} is known to contain the others")]
+    /// No zone was requested, and no available zone is known to stand for the node.
+    #[error("the zone must be named: none of {available} is known to stand for the node")]
     ZoneUndecided {
         /// The available zones, comma-separated.
         available: String,

@@ -164,12 +164,25 @@ fn a_single_sensor_needs_no_known_name_but_two_need_a_choice() {
     let error = read_text(&two).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the zone must be named: none of ina226_power1, ina226_power2 is known to contain the others"
+        "the zone must be named: none of ina226_power1, ina226_power2 is known to stand for the node"
     );
     assert_eq!(
         read(&two, NODE, Some("ina226_power2"), 0.0).unwrap().zone,
         "ina226_power2"
     );
+}
+
+#[test]
+fn a_part_of_the_node_is_never_taken_for_the_node() {
+    for zones in [&["dram"][..], &["core", "dram"]] {
+        let text: String = zones
+            .iter()
+            .map(|zone| node_series(zone, zone, "1"))
+            .collect();
+        let error = read_text(&text).unwrap_err().to_string();
+        assert!(error.contains("the zone must be named"), "{error}");
+        assert_eq!(read(&text, NODE, Some("dram"), 0.0).unwrap().zone, "dram");
+    }
 }
 
 #[test]

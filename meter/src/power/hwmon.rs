@@ -249,7 +249,7 @@ pub(crate) fn find(sysfs: &Path) -> Vec<Sensor> {
 }
 
 /// The one sensor with this chip and label. Without chip and label, the one sensor that is made for boards.
-/// If several sensors fit, the only one that has a label.
+/// If several channels of one device fit, the only one that has a label.
 pub(crate) fn choose(
     sysfs: &Path,
     chip: Option<&str>,
@@ -269,7 +269,10 @@ pub(crate) fn choose(
     if let [sensor] = fitting[..] {
         return Ok(sensor.clone());
     }
-    if let ([sensor], None) = (&labelled[..], label) {
+    let is_one_device = fitting
+        .windows(2)
+        .all(|pair| device(pair[0]) == device(pair[1]));
+    if let ([sensor], None, true) = (&labelled[..], label, is_one_device) {
         return Ok((*sensor).clone());
     }
     let directory = sysfs.join(CLASS);

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use frugality_measure::exposition::Sample;
+use frugality_measure::reading::{Provenance, provenance_of_path};
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::sync::mpsc;
@@ -95,6 +97,8 @@ pub(crate) enum Polled {
         unit: Unit,
         /// The sample's timestamps.
         times: Times,
+        /// Whether the user says that the number is a model's.
+        is_modelled: bool,
     },
     /// A number in the messages of a topic.
     Mqtt {
@@ -289,10 +293,18 @@ impl Polled {
                 labels,
                 unit,
                 times,
+                is_modelled,
             } => {
                 let (text, took) = endpoint.get().await?;
-                let (quantity, time) = in_exposition(&text, endpoint.url(), metric, labels, *unit)?;
-                let age = match time {
+                let sample = in_exposition(&text, endpoint.url(), metric, labels)?;
+                let wrong =
+                    |text: &str, expected| malformed(endpoint.url(), metric, text, expected);
+                refuse_model(&sample, *is_modelled)
+                    .map_err(|(path, expected)| wrong(&path, expected))?;
+                let quantity = unit
+                    .quantity(sample.value)
+                    .ok_or_else(|| wrong(&sample.value.to_string(), "number above 0"))?;
+                let age = match sample.timestamp {
                     None => Some(Duration::ZERO),
                     Some(time) => times.age(time.to_string()),
                 };
@@ -418,15 +430,14 @@ fn in_json(
         })
 }
 
-/// The one sample of the metric that has the labels, with its timestamp, if it has one. Only the metric's own lines
-/// are parsed, because an exporter's page is large.
+/// The one sample of the metric that has the labels. Only the metric's own lines are parsed, because an exporter's page
+/// is large.
 fn in_exposition(
     text: &str,
     url: &str,
     metric: &str,
     labels: &BTreeMap<String, String>,
-    unit: Unit,
-) -> Result<(PowerOrEnergy, Option<f64>), InstrumentError> {
+) -> Result<Sample, InstrumentError> {
     let lines: String = text
         .split_inclusive('\n')
         .filter(|line| {
@@ -434,24 +445,35 @@ fn in_exposition(
                 .is_some_and(|rest| rest.starts_with(['{', ' ', '\t']))
         })
         .collect();
-    let wrong = |text: &str, expected| {
-        InstrumentError::malformed(format!("{url} under {metric}"), text, expected)
-    };
+    let wrong = |text: &str, expected| malformed(url, metric, text, expected);
     let samples = frugality_measure::exposition::parse(&lines)
         .map_err(|_| wrong(&lines, "Prometheus exposition"))?;
-    let mut fitting = samples.iter().filter(|sample| {
+    let mut fitting = samples.into_iter().filter(|sample| {
         labels
             .iter()
             .all(|(name, value)| sample.label(name) == Some(value))
     });
     match (fitting.next(), fitting.next()) {
-        (Some(sample), None) => unit
-            .quantity(sample.value)
-            .map(|quantity| (quantity, sample.timestamp))
-            .ok_or_else(|| wrong(&sample.value.to_string(), "number above 0")),
+        (Some(sample), None) => Ok(sample),
         (None, _) => Err(wrong("nothing", "sample with these labels")),
         (Some(_), Some(_)) => Err(wrong(&lines, "single sample: write more labels")),
     }
+}
+
+fn malformed(url: &str, metric: &str, text: &str, expected: &'static str) -> InstrumentError {
+    InstrumentError::malformed(format!("{url} under {metric}"), text, expected)
+}
+
+/// Refuses a model's joules that the user did not declare as such, and invented joules. Kepler and the node meter show both
+/// in the label `path`.
+fn refuse_model(sample: &Sample, is_modelled: bool) -> Result<(), (String, &'static str)> {
+    let path = sample.label("path").unwrap_or_default();
+    let expected = match provenance_of_path(path) {
+        Provenance::Fake => "measured or modelled counter: Kepler invents this one",
+        Provenance::Modelled if !is_modelled => "instrument: write provenance: Modelled",
+        _ => return Ok(()),
+    };
+    Err((format!("path {path}"), expected))
 }
 
 /// Uses another thread: if the meter waited for the firmware, it would miss its next reading of CPU time.

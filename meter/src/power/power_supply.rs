@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::sysfs::{NumberFile, entries, file_name};
+use super::sysfs::{NumberFile, entries, file_name, read_text};
 use super::{InstrumentError, LocalInstrument, PowerOrEnergy};
 
 const MICRO: f64 = 1e-6;
@@ -40,6 +40,8 @@ impl PowerSupply {
         let supplies: Vec<PathBuf> = entries(&class)
             .into_iter()
             .filter(|supply| supply.join("current_now").exists())
+            // A battery's current charges it, or is only a part of the board's.
+            .filter(|supply| read_text(&supply.join("type")).as_deref() != Some("Battery"))
             .collect();
         let names = || {
             let names: Vec<&str> = supplies.iter().map(|path| file_name(path)).collect();
@@ -52,7 +54,7 @@ impl PowerSupply {
             (Some(path), None) => path.clone(),
             (None, _) if supplies.is_empty() => {
                 return Err(format!(
-                    "no supply in {} reports a current",
+                    "no supply in {} reports a current (batteries do not count)",
                     class.display()
                 ));
             }

@@ -9,7 +9,7 @@ use crate::power::polled::{MeasuredAt, Polled, Times, Unit};
 use crate::power::refresh::Refresh;
 use crate::power::remote::{Credentials, DeviceEndpoint};
 use crate::power::snmp::{Object, SnmpError};
-use crate::power::{BOARD_ZONE, in_url};
+use crate::power::{BOARD_ZONE, SourceProvenance, in_url};
 
 impl Plan<'_> {
     fn remote(&self, config: &SourceConfig) -> Result<Chosen, ChoiceError> {
@@ -37,6 +37,7 @@ impl Plan<'_> {
                 labels: labels.clone(),
                 unit,
                 times: Times::default(),
+                is_modelled: self.power.provenance == Some(SourceProvenance::Modelled),
             },
             _ => Polled::Json {
                 endpoint,

@@ -206,6 +206,10 @@ fn one_of_several_sensors_must_be_named_and_a_graphics_card_does_not_count() {
     assert!(node.choose(auto).is_err());
     let named = r#"{"source": {"type": "hwmon", "label": "rail2"}}"#;
     assert!(node.source(named).path.ends_with("hwmon2/power1_input"));
+    // The labelled sensor may be another rail, and the other one may be the user's own.
+    fs::remove_file(node.0.path().join("sys/class/hwmon/hwmon1/power1_label")).unwrap();
+    let error = node.choose(auto).unwrap_err().to_string();
+    assert!(error.contains("more than one power sensor fits"), "{error}");
 }
 
 #[rstest::rstest]
@@ -922,4 +926,29 @@ fn a_supply_that_is_not_clear_is_refused_and_the_message_says_what_to_write() {
     node.write("sys/class/power_supply/other/voltage_now", 5_000_000);
     assert!(reported(r#", "volts": 5, "name": "other""#).contains("leave out volts"));
     node.source(r#"{"source": {"type": "power-supply", "name": "other"}}"#);
+}
+
+/// Its current charges it, or is a part of the board's.
+#[test]
+fn a_battery_is_no_supply_of_the_board() {
+    let node = Node::new();
+    let battery = |file: &str| format!("sys/class/power_supply/BAT0/{file}");
+    node.write(&battery("type"), "Battery");
+    node.write(&battery("current_now"), 900_000);
+    node.write(&battery("voltage_now"), 4_000_000);
+    for config in [
+        r#"{"type": "power-supply"}"#,
+        r#"{"type": "power-supply", "name": "BAT0"}"#,
+    ] {
+        let error = node
+            .choose(&format!(r#"{{"source": {config}}}"#))
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("batteries do not count"),
+            "{error}"
+        );
+    }
+    node.write(&format!("{POE}/current_now"), 540_000);
+    let source = node.source(r#"{"source": {"type": "power-supply", "volts": 5.1}}"#);
+    assert!(source.path.ends_with("rpi-poe"));
 }

@@ -547,6 +547,29 @@ fn a_sample_with_an_old_timestamp_is_no_reading() {
 }
 
 #[test]
+fn a_model_s_counter_is_no_instrument() {
+    let reported = |path: &str, settings: &str| {
+        let text = format!("kepler_node_cpu_joules_total{{path=\"{path}\",zone=\"psys\"}} 100\n");
+        let device = Device::new(move |_, _| Some((200, text.clone())));
+        let config = format!(
+            r#"{{"source": {{"type": "prometheus", "url": "http://HOST/",
+                "metric": "kepler_node_cpu_joules_total", "unit": "J"}}{settings}}}"#
+        );
+        ask(&config, &device)
+    };
+    let modelled = r#", "provenance": "Modelled""#;
+    let counted = Ok(PowerOrEnergy::Joules(100.0));
+    assert_eq!(reported("/sys/class/powercap/intel-rapl:0", ""), counted);
+    for path in ["model:pi-4b", "/bridge/class/powercap/frugality-modelled:0"] {
+        let error = reported(path, "").unwrap_err();
+        assert!(error.contains("provenance: Modelled"), "{error}");
+        assert_eq!(reported(path, modelled), counted);
+    }
+    let error = reported("/sys/class/powercap/intel-rapl/energy_pkg", modelled).unwrap_err();
+    assert!(error.contains("Kepler invents"), "{error}");
+}
+
+#[test]
 fn a_state_that_its_device_no_longer_reports_is_no_reading() {
     let home_assistant = |state: &str, reported: &str| {
         let text = format!(r#"{{"state":"{state}","last_reported":"{reported}"}}"#);
