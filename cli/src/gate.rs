@@ -9,3 +9,5 @@ pub mod outcome;
 pub(crate) mod report;
 pub mod serve;
 mod wait;
+
+pub(crate) use images::is_fixed;

@@ -18,6 +18,7 @@ use self::{
 use crate::{
     cluster::{Access, Cluster, ClusterError},
     estimate,
+    gate::is_fixed,
     input::duration_text,
     manifest::{self, Checked, ManifestError},
     watch::{Followed, WatchError, follow},
@@ -219,6 +220,13 @@ impl RunOptions {
                 )
             }
         );
+        let images = checked.benchmark.spec.candidates.iter();
+        let mut images = images.map(|candidate| &candidate.server.image);
+        if let Some(tag) = images.find(|image| !is_fixed(image)).filter(|_| !is_new) {
+            eprintln!(
+                "warning: The run that exists stands. If {tag} was pushed again, it is not measured: use another tag, or a digest (@sha256:…)."
+            );
+        }
         if self.detach {
             return Ok(Done::Printed(format!(
                 "To follow it: kubectl frugality watch {name} --namespace {namespace}\n"

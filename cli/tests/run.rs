@@ -260,6 +260,9 @@ fn another_benchmark_of_this_name_is_not_replaced() {
         progress.contains("two exists in namespace default with these settings"),
         "{progress}"
     );
+    let warning =
+        "warning: The run that exists stands. If you/rust:1 was pushed again, it is not measured";
+    assert!(progress.contains(warning), "{progress}");
     assert!(said.starts_with("two: Pass"), "{said}");
 }
 

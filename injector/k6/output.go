@@ -76,9 +76,9 @@ func newOutput(params output.Params) (output.Output, error) {
 	return made, nil
 }
 
-// uncaught receives the errors with which k6 logs the end of a cycle. cycle.js catches what the script throws and what
-// its promise rejects. Errors of a promise that the script neither awaits nor returns, and of a timer, go to the log only
-// (getIterationRunner in lib/executor/helpers.go), and k6 counts the cycle, which was cut off, as a whole one.
+// uncaught receives the errors with which k6 logs the end of a cycle (getIterationRunner in lib/executor/helpers.go).
+// cycle.js catches all errors of the script, except in a timer and in a promise that the script does not await. Such an
+// error ends the cycle early, and k6 counts it as a whole cycle.
 type uncaught struct{ output *cyclesOutput }
 
 func (uncaught) Levels() []logrus.Level { return []logrus.Level{logrus.ErrorLevel} }

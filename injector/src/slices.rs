@@ -61,8 +61,8 @@ impl SlicesPipe {
     }
 
     /// The slices of a Fortio that has ended, after the repeated requests are counted as errors of its result. `None` if no
-    /// request was sent, or if the text is invalid. `Err` if the counts are not those of whole requests, or if the text is
-    /// invalid and the result does not exclude it.
+    /// request was sent, or if the text is invalid. `Err` if Fortio did not read all answers, or if the text is
+    /// invalid and the result does not exclude this.
     pub(crate) fn read(
         self,
         result: &mut FortioResult,

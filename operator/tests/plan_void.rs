@@ -197,6 +197,24 @@ fn a_pod_with_changed_contents_makes_the_attempt_void() {
         let message = record(&plan).message.clone().unwrap();
         assert!(message.contains("has the image forger"), "{message}");
     }
+    // A LimitRange of the namespace adds limits. The injector's show in its throttled time.
+    for (role, container) in [(Role::Candidate, "server"), (Role::Injector, "injector")] {
+        let plan = changed(&world, |observed| {
+            let contents = &mut pod_in(observed, role).contents;
+            let limits = &mut contents.get_mut(container).unwrap().limits;
+            limits.insert("cpu".into(), "0.5".into());
+        });
+        if role == Role::Candidate {
+            assert_void(&plan, Reason::PodChanged.as_str());
+            let message = record(&plan).message.clone().unwrap();
+            assert!(
+                message.contains("has the limits cpu 0.5 and was made with no limits"),
+                "{message}"
+            );
+        } else {
+            assert!(plan.record().is_none());
+        }
+    }
     // An added container is, for example, the sidecar of a mesh or a debugger.
     let plan = changed(&world, |observed| {
         let contents = &mut pod_in(observed, Role::Candidate).contents;

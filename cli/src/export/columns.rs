@@ -1,6 +1,7 @@
 //! The columns of an export. Each has one declaration: its description, its name and its cell.
 
 use frugality_measure::batch::Spread;
+use frugality_operator::plan::verdict::is_rate_limited_alone;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
@@ -116,6 +117,10 @@ columns! {
     "p99Milliseconds" = |a| a.percentile("p99")?;
     /// 99.9th percentile of the latency, in milliseconds.
     "p99_9Milliseconds" = |a| a.percentile("p99.9")?;
+    /// Share of the injector's CPU in use, from 0 to 1.
+    "injectorCpuShare" = |a| a.status?.injector_cpu.as_ref()?.share(a.status?.window?.seconds())?;
+    /// Whether this attempt alone shows that the injector set the rate. Rate, times and gross joules are then not the candidate's.
+    "isInjectorLimited" = |a| a.status.filter(|it| it.requests.is_some()).map(|it| is_rate_limited_alone(it).to_string())?;
     /// Cycles that did not begin, because no agent was free. With open arrivals and no script: requests.
     "droppedCycles" = |a| a.status?.k6.as_ref()?.dropped_cycles;
     /// How often a check of the script did not hold, over all checks. Only with a script that has checks.
@@ -142,7 +147,7 @@ columns! {
     "idleBeforeWatts" = |a| a.energy()?.idle_before_watts;
     /// Mean power of the node in the idle baseline after the load, in watts.
     "idleAfterWatts" = |a| a.energy()?.idle_after_watts;
-    /// Gross minus the idle baseline, in joules. Unknown below the detection limit.
+    /// Gross minus the idle baseline, in joules. Unknown below this attempt's own detection limit. The verdict has a limit of all trials together, too.
     "netJoules" = |a| a.energy()?.net_joules?;
     /// `netJoules` per successful request. Unknown if the injector shared the node.
     "netJoulesPerRequest" = |a| a.energy_of_candidate()?.net_joules_per_request?;

@@ -35,7 +35,7 @@ pub(super) fn same(one: &str, other: &str) -> bool {
 
 /// Whether the reference names one content for ever. A tag can be moved.
 #[must_use]
-pub(super) fn is_fixed(image: &str) -> bool {
+pub(crate) fn is_fixed(image: &str) -> bool {
     Reference::of(image).digest.is_some()
 }
 

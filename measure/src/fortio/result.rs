@@ -140,9 +140,8 @@ impl FortioResult {
         }
     }
 
-    /// Counts repeated requests as requests without an answer. If the server closes a used connection without an
-    /// answer, or does not answer within the timeout, Fortio sends the request again and counts only the second
-    /// answer (`Fetch` in fhttp/http_client.go). `seconds` is the sum of these requests' times.
+    /// Counts repeated requests as requests without an answer. If a used connection gives no answer in time,
+    /// Fortio sends the request again and counts only the second answer (`Fetch` in fhttp/http_client.go). `seconds` is the sum of these requests' times.
     pub fn count_repeated(&mut self, repeated: u64, seconds: f64) {
         if repeated == 0 {
             return;

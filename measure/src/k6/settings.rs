@@ -6,8 +6,7 @@ use thiserror::Error;
 /// The name of k6's scenario whose cycles count. The output `cycles` looks for this name.
 const SCENARIO: &str = "cycles";
 
-/// Load in addition to the request, in seconds: the window begins with the first answer, not with the first
-/// request.
+/// Load in addition to the request, in seconds: k6 needs a moment to begin the first cycle.
 const SPARE_SECONDS: f64 = 1.0;
 
 /// One load of cycles: warm-up, measured window and tail, without a break.

@@ -291,7 +291,7 @@ impl Plan<'_> {
                     known: known.name,
                 });
             }
-            // The uncertainty in the table is that of the board itself.
+            // The table states the uncertainty for this board only.
             line.uncertainty = None;
         }
         line.uncertainty = stated.or(line.uncertainty);

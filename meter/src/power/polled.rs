@@ -165,10 +165,10 @@ impl Times {
     /// How much older than the document its measurement is; `None` if it is no new measurement. A new measurement
     /// was made between two documents, and counts as made in the middle. The age of the first document's measurement
     /// is unknown.
-    fn age(&mut self, time: String) -> Option<Duration> {
+    fn age(&mut self, time: &str) -> Option<Duration> {
         let now = Instant::now();
-        let last = self.seen.replace((time.clone(), now));
-        last.filter(|(before, _)| *before != time)
+        let last = self.seen.replace((time.to_owned(), now));
+        last.filter(|(before, _)| before != time)
             .map(|(_, asked)| now.saturating_duration_since(asked) / 2)
     }
 }
@@ -195,7 +195,7 @@ impl MeasuredAt {
             let from = format!("{url} at {}", self.path.join("."));
             return Err(InstrumentError::malformed(from, "nothing", "time"));
         };
-        Ok(self.times.age(time.to_string()))
+        Ok(self.times.age(&time.to_string()))
     }
 }
 
@@ -306,7 +306,7 @@ impl Polled {
                     .ok_or_else(|| wrong(&sample.value.to_string(), "number above 0"))?;
                 let age = match sample.timestamp {
                     None => Some(Duration::ZERO),
-                    Some(time) => times.age(time.to_string()),
+                    Some(time) => times.age(&time.to_string()),
                 };
                 return Ok(age.map(|age| (quantity, took / 2 + age)));
             }

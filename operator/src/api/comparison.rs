@@ -63,11 +63,12 @@ impl Comparison {
 /// Boards on which one candidate needs less energy than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum BoardVerdict {
-    /// On every board whose power is a straight line of CPU use: both extremes exclude 1, on the same side.
+    /// On every board whose power is a straight line of CPU use. Both extremes exclude 1, on the same side, and are beyond
+    /// the noise floor.
     EveryBoard,
     /// On this board, by the stated accuracy of its watts.
     StatedAccuracy,
-    /// It depends on the board: one extreme excludes 1, and the other does not, or excludes it on the other side.
+    /// It depends on the board: one extreme excludes 1 and is beyond the noise floor. The other is not, or is on the other side.
     DependsOnBoard,
 }
 

@@ -44,6 +44,10 @@ pub enum LoadError {
 }
 
 /// Properties in which compared candidates may differ.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four properties that do not depend on each other"
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MayDiffer {
     /// The size of their responses. Always true with a scenario or a batch.
@@ -118,7 +122,7 @@ pub trait LoadRules {
     /// Properties in which compared candidates may differ.
     fn may_differ(&self, spec: &FrugalityBenchmarkSpec) -> MayDiffer;
 
-    /// Whether a unit that is open at an end of the window counts as a whole or not at all.
+    /// Whether a unit that is open at an end of the window either counts as a whole or does not count.
     fn has_open_ends(&self) -> bool {
         false
     }

@@ -212,7 +212,7 @@ pub fn promotion(request: PromotionRequest<'_>, current: Option<&FrugalityBaseli
         return Promotion::Done;
     }
     if status.previous.iter().any(|it| is_ours(&it.promoted_from)) {
-        // The status keeps what was done. A spec that returns to this run promotes nothing.
+        // The status keeps an earlier promotion. A spec that returns to this run promotes nothing.
         return if was_promoted {
             Promotion::Done
         } else {

@@ -1,7 +1,6 @@
 //! The entries of the ledger that `spec.runsToKeep` does not keep.
 //!
-//! Runs with the settings of a run that stays also stay, because each of them is a try, which makes the verdicts of the
-//! others stricter.
+//! Runs with the settings of a run that stays also stay. Each of them is a try, which makes the other verdicts stricter.
 
 use std::{
     cmp::Reverse,

@@ -127,7 +127,13 @@ fn plot(view: &PageView<'_>, comparisons: &[Comparison]) -> Result<Markup, Chart
     let legend = html! {
         (legend(items.into_iter().flatten()))
         @if bands.noise.is_none() {
-            p class="small" { "Noise floor: unknown, because the run had no A/A control (trials.control)." }
+            p class="small" {
+                @if view.objects.benchmark.spec.trials.control.is_some() {
+                    "Noise floor: unknown. A note says why."
+                } @else {
+                    "Noise floor: unknown, because the run had no A/A control (trials.control)."
+                }
+            }
         }
     };
     let caption = "Ratios with their intervals";

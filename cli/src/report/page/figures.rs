@@ -48,8 +48,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
             ul class="notes" { @for note in &notes { li { (note) } } }
         }
     };
-    let lead =
-        "± and whiskers are the interval that decides. A figure that can’t be trusted is absent.";
+    let lead = "± and whiskers are the intervals of one candidate. Budgets and comparisons are decided with their own, which are wider. A figure that can’t be trusted is absent.";
     Ok(parts::section("figures", "Figures", lead, &content))
 }
 

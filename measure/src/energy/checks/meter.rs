@@ -12,7 +12,7 @@ const LEAST_WATTS: f64 = 0.1;
 /// CPU use under load above idle from which on the power of every node rises, in CPUs.
 const LEAST_LOAD_CPUS: f64 = 0.5;
 
-/// A rise of power by at most this share is none. Counters are rounded.
+/// Largest share by which power may rise without a load, because counters are rounded.
 const LEAST_RISE: f64 = 1e-3;
 
 /// The meter does not invent its values.

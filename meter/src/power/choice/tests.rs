@@ -206,7 +206,7 @@ fn one_of_several_sensors_must_be_named_and_a_graphics_card_does_not_count() {
     assert!(node.choose(auto).is_err());
     let named = r#"{"source": {"type": "hwmon", "label": "rail2"}}"#;
     assert!(node.source(named).path.ends_with("hwmon2/power1_input"));
-    // The labelled sensor may be another rail, and the other one may be the user's own.
+    // The labelled sensor may measure another rail, and the user may have added the other sensor.
     fs::remove_file(node.0.path().join("sys/class/hwmon/hwmon1/power1_label")).unwrap();
     let error = node.choose(auto).unwrap_err().to_string();
     assert!(error.contains("more than one power sensor fits"), "{error}");

@@ -13,6 +13,8 @@ pub struct Contents {
     pub image: String,
     /// Digest of its command, arguments, environment variables with their values, and volume mounts.
     pub words: String,
+    /// Its limits of CPU and memory, in CPUs and bytes.
+    pub limits: BTreeMap<String, String>,
 }
 
 /// The contents of all containers of a pod, by name. Containers that a user added to the running pod (`kubectl
@@ -23,8 +25,11 @@ pub fn contents_of(pod: &PodSpec) -> BTreeMap<String, Contents> {
     let made = made.map(|container| (container.name.clone(), of(container)));
     let added = pod.ephemeral_containers.iter().flatten().map(|container| {
         let image = container.image.clone().unwrap_or_default();
-        let words = String::new();
-        (container.name.clone(), Contents { image, words })
+        let added = Contents {
+            image,
+            ..Contents::default()
+        };
+        (container.name.clone(), added)
     });
     made.chain(added).collect()
 }
@@ -58,7 +63,68 @@ fn of(container: &Container) -> Contents {
     Contents {
         image: container.image.clone().unwrap_or_default(),
         words: hex_digest(format!("{words:?}").as_bytes(), 16),
+        limits: limits(container),
     }
+}
+
+/// The API server writes quantities in another form than a user: 0.5 CPUs are 500m.
+fn limits(container: &Container) -> BTreeMap<String, String> {
+    let resources = container.resources.as_ref();
+    let limits = resources.and_then(|it| it.limits.as_ref());
+    limits
+        .into_iter()
+        .flatten()
+        .map(|(name, amount)| {
+            let number = number(&amount.0).map(|it| it.to_string());
+            (name.clone(), number.unwrap_or_else(|| amount.0.clone()))
+        })
+        .collect()
+}
+
+/// A quantity of Kubernetes (`k8s.io/apimachinery/pkg/api/resource`) without an exponent.
+fn number(quantity: &str) -> Option<f64> {
+    let digits = quantity.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &quantity[digits.len()..] {
+        "m" => 1e-3,
+        "" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "Ki" => 1024.0,
+        "Mi" => 1_048_576.0,
+        "Gi" => 1_073_741_824.0,
+        _ => return None,
+    };
+    Some(digits.parse::<f64>().ok()? * factor)
+}
+
+/// The first container whose limits differ from its template, in words. A LimitRange of the namespace and an admission
+/// webhook can add limits, and a running pod can be resized.
+#[must_use]
+pub fn limits_difference(
+    found: &BTreeMap<String, Contents>,
+    made: &BTreeMap<String, Contents>,
+) -> Option<String> {
+    let words = |limits: &BTreeMap<String, String>| {
+        let words: Vec<_> = limits
+            .iter()
+            .map(|(name, it)| format!("{name} {it}"))
+            .collect();
+        match words.as_slice() {
+            [] => "no limits".to_owned(),
+            words => format!("the limits {}", words.join(", ")),
+        }
+    };
+    found.iter().find_map(|(name, found)| {
+        let made = made.get(name)?;
+        (found.limits != made.limits).then(|| {
+            format!(
+                "its container {name} has {} and was made with {}; write the candidate's own resources.limits",
+                words(&found.limits),
+                words(&made.limits)
+            )
+        })
+    })
 }
 
 /// The first difference between a pod and its template, in words.
@@ -108,6 +174,25 @@ mod tests {
             "env": [{ "name": "A" }, { "name": "B", "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "status.podIP" } } }],
         }] }));
         assert_eq!(difference(&found, &made), None);
+    }
+
+    #[test]
+    fn limits_that_somebody_added_or_changed_are_reported() {
+        let with = |resources: serde_json::Value| {
+            let container = json!({ "name": "server", "image": "a:1", "resources": resources });
+            contents(json!({ "containers": [container] }))
+        };
+        let own = with(json!({ "limits": { "cpu": "0.5", "memory": "1Gi" } }));
+        let stored = with(json!({
+            "limits": { "cpu": "500m", "memory": "1024Mi" }, "requests": { "cpu": "500m" },
+        }));
+        assert_eq!(limits_difference(&stored, &own), None);
+        assert_eq!(
+            limits_difference(&stored, &with(json!({}))).unwrap(),
+            "its container server has the limits cpu 0.5, memory 1073741824 and was made with no limits; write the candidate's own resources.limits"
+        );
+        let resized = with(json!({ "limits": { "cpu": "600m", "memory": "1Gi" } }));
+        assert!(limits_difference(&resized, &own).is_some());
     }
 
     #[test]

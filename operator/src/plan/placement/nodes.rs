@@ -314,7 +314,7 @@ fn injector_node<'a>(
         _ => None,
     };
     let sharing = if shared.is_some() {
-        ", or write spec.placement.allowSharedNode: true (attributed joules then decide, and gross and net joules are withheld)"
+        ", or write spec.placement.allowSharedNode: true (net attributed joules then decide, and gross and net joules are withheld)"
     } else {
         ""
     };

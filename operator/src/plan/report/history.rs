@@ -23,8 +23,8 @@ pub fn history(
         return Vec::new();
     };
     let is_edited = benchmark.metadata.generation != current.observed_generation;
-    // Without an edit, another release of the operator judges, or somebody changed the ledger. A run without figures ends
-    // otherwise if the cluster changes: for example, a meter was added.
+    // Without an edit, another release of the operator judges, or a user changed the ledger. A run without figures has
+    // another end if the cluster changes: for example, a meter was added.
     let is_judged_again =
         verdict.is_some() && current.verdict.is_some_and(|it| it != Verdict::Invalid);
     let is_same = (verdict, winner, deciding)

@@ -112,7 +112,7 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// An entrant's entries at a point. Without a point: at all points.
+    /// An entrant's entries at a point. Without a point: at every point.
     pub(super) fn entries_everywhere(
         &self,
         entrant: &str,

@@ -59,8 +59,8 @@ impl Evidence<'_> {
         candidates.filter_map(of_candidate).collect()
     }
 
-    /// Notes about candidates with so few cycles per agent that the window's ends matter: a cycle that is open at an end
-    /// counts whole or not at all. With a rate, due cycles are counted.
+    /// Notes about candidates with few cycles per agent. A cycle that is open at an end of the window counts whole, or does
+    /// not count. With a rate, due cycles are counted.
     pub(super) fn few_cycles_notes(&self) -> Vec<String> {
         if !self.settings.kind.rules().has_open_ends() || self.settings.has_rate_at(self.point) {
             return Vec::new();

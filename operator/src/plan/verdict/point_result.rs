@@ -164,8 +164,8 @@ pub(super) fn notes(results: &[PointResult]) -> Vec<String> {
             }
         })
         .collect();
-    // There may be one note each about the winner at each point, omitted points, void attempts, pauses in blocks, pauses
-    // in rounds and another deciding figure.
+    // There may be one note each about the winner at each point, omitted points and void attempts. There may be one about
+    // pauses in blocks, pauses in rounds and another deciding figure.
     let room = MAX_NOTES - 7;
     if notes.len() > room {
         let left_out: BTreeSet<&str> = by_note[room..]

@@ -35,7 +35,7 @@ struct Cycles {
     error_rate: f64,
 }
 
-impl<'a> Evidence<'a> {
+impl Evidence<'_> {
     /// Why two candidates are not compared: they do different work and the spec does not allow it, a meter's accuracy is
     /// unknown, or the injector limited one of them. [`Self::unknown_work`] reports what could not be checked.
     pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {

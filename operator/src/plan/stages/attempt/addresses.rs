@@ -10,7 +10,7 @@ use crate::{
         facts::{
             Child, ChildKind, PodFacts,
             addresses::{Endpoints, ServiceFacts},
-            contents::{contents_of, difference},
+            contents::{contents_of, difference, limits_difference},
         },
         placement::nodes,
     },
@@ -94,8 +94,16 @@ impl OpenAttempt<'_> {
                     && Some(&pod.role) == role.as_ref()
                     && pod.workload == workload
             });
-            let (pod, what) =
-                pods.find_map(|pod| Some((pod, difference(&pod.contents, &contents)?)))?;
+            // The injector's limits show in its throttled time.
+            let is_measured = [Role::Candidate, Role::Database].map(Role::as_str);
+            let is_measured = is_measured.contains(&role.as_deref().unwrap_or_default());
+            let (pod, what) = pods.find_map(|pod| {
+                let what = difference(&pod.contents, &contents).or_else(|| {
+                    let of_limits = || limits_difference(&pod.contents, &contents);
+                    is_measured.then(of_limits).flatten()
+                })?;
+                Some((pod, what))
+            })?;
             let message = format!(
                 "the pod {} is not as the operator made it: {what}; was it edited, or does an admission webhook change pods?",
                 pod.name
