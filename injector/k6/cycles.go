@@ -42,8 +42,8 @@ func shortened(text string, most int) string {
 
 // counts are the counters of a load so far. A cycle, a request and a check belong to the part of the load in which
 // they end. A cycle that is open at the window's start counts in the window; a cycle that is open at its end does not.
-// There is one exception: a cycle that is open at the window's end and already exceeds the timeout has failed in the
-// window, because it may never end.
+// There is one exception, because a cycle may never end: a cycle that is open at the window's end and exceeds the
+// timeout has failed in the window.
 type counts struct {
 	window   window
 	began    time.Time

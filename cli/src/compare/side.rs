@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use frugality_operator::{
     api::{FrugalityBenchmark, FrugalityTrial, Outcome},
-    plan::objects::is_of_candidate,
+    plan::report::trial::is_of_candidate,
 };
 
 /// A benchmark and the measured attempts of its current run.

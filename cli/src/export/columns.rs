@@ -1,7 +1,7 @@
 //! The columns of an export. Each has one declaration: its description, its name and its cell.
 
 use frugality_measure::batch::Spread;
-use frugality_operator::plan::verdict::is_rate_limited_alone;
+use frugality_operator::plan::report::trial::warning;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
@@ -120,7 +120,7 @@ columns! {
     /// Share of the injector's CPU in use, from 0 to 1.
     "injectorCpuShare" = |a| a.status?.injector_cpu.as_ref()?.share(a.status?.window?.seconds())?;
     /// Whether this attempt alone shows that the injector set the rate. Rate, times and gross joules are then not the candidate's.
-    "isInjectorLimited" = |a| a.status.filter(|it| it.requests.is_some()).map(|it| is_rate_limited_alone(it).to_string())?;
+    "isInjectorLimited" = |a| a.status.filter(|it| it.requests.is_some()).map(|it| warning(it).is_some().to_string())?;
     /// Cycles that did not begin, because no agent was free. With open arrivals and no script: requests.
     "droppedCycles" = |a| a.status?.k6.as_ref()?.dropped_cycles;
     /// How often a check of the script did not hold, over all checks. Only with a script that has checks.

@@ -11,6 +11,8 @@ use crate::{
     },
 };
 
+pub use crate::plan::objects::is_of_candidate;
+
 /// A single trial has no interval.
 const INTERVAL: IntervalDisplay = IntervalDisplay::Hidden;
 
