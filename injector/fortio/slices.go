@@ -105,8 +105,9 @@ func (r *recorder) Start(ctx context.Context, _ periodic.ThreadID, _ int64, at t
 	return ctx
 }
 
-// Report adds a request that has ended. Its latency is in seconds. If a used connection gives no answer in
-// time, Fortio sends the request again and counts only the second answer (Fetch in fhttp/http_client.go). Here such a request is an error, unless the server may have closed an idle connection.
+// Report adds a request that has ended. Its latency is in seconds. If a used connection gives no answer in time, Fortio
+// sends the request again and counts only the second answer (Fetch in fhttp/http_client.go). Here such a request is an
+// error, unless the server may have closed an idle connection.
 func (r *recorder) Report(_ context.Context, id periodic.ThreadID, _ int64, at time.Time, latency float64, ok bool, _ string) {
 	c := &r.connections[id]
 	// Another connection's first request may have begun before the one that set the start.
