@@ -37,7 +37,7 @@ func (r *recorder) Write(line []byte) (int, error) {
 	switch {
 	case has(`"Content-length missing"`):
 		r.faults.endless.Add(1)
-	case has(`"Buffer is too small for headers + data`), has(`"Buffer too small`):
+	case has(`"Buffer is too small for headers + data`), has(`"Buffer too small`), has(`"More data is available`):
 		r.faults.cut.Add(1)
 	case has(`"Closing dead socket`):
 		r.repeat(line)

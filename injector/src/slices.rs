@@ -30,9 +30,13 @@ struct Written {
     cut_answers: u64,
 }
 
+/// Largest share of repeated requests that are errors. With more, the server closes each connection on purpose, as
+/// HTTP/1.0 does.
+const MAX_REPEATED_SHARE: f64 = 0.4;
+
 impl Written {
     /// Why the successes are not whole answers, if they are not.
-    fn fault(&self) -> Option<String> {
+    fn fault(&self, requests: u64) -> Option<String> {
         if self.endless_answers > 0 {
             return Some(format!(
                 "{} answers have neither Content-Length nor chunks, so Fortio did not read them and opened a connection \
@@ -40,11 +44,18 @@ impl Written {
                 self.endless_answers
             ));
         }
-        (self.cut_answers > 0).then(|| {
-            format!(
+        if self.cut_answers > 0 {
+            return Some(format!(
                 "{} answers are longer than Fortio's buffer: request smaller answers, use fewer connections, or use a \
                  scenario",
                 self.cut_answers
+            ));
+        }
+        (self.repeated_requests as f64 > MAX_REPEATED_SHARE * requests as f64).then(|| {
+            format!(
+                "the server closed its connections without announcing it, so Fortio sent {} of {requests} requests twice: \
+                 answer with Connection: close, or keep the connections open (HTTP/1.1)",
+                self.repeated_requests
             )
         })
     }
@@ -73,7 +84,7 @@ impl SlicesPipe {
         let parsed = read.and_then(|_| Ok(serde_json::from_str::<Written>(&text)?));
         match parsed {
             Ok(written) => {
-                if let Some(fault) = written.fault() {
+                if let Some(fault) = written.fault(result.latency.count) {
                     return Err(fault);
                 }
                 result.count_repeated(written.repeated_requests, written.repeated_seconds);

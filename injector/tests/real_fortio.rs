@@ -271,6 +271,11 @@ fn answers_that_fortio_would_cut_leave_no_result() {
     assert!(message.contains("longer than the 4096 KiB"), "{message}");
 }
 
+fn run_against(answer: Answer, name: &str) -> Ended {
+    let target = Target::start(Duration::ZERO, answer);
+    run(name, &target.url("/"), "--connections 2 --requests 500")
+}
+
 /// By Fortio's own count, such a run has no error.
 #[test]
 fn a_request_on_a_closed_connection_is_an_error_unless_the_connection_was_idle() {
@@ -282,6 +287,19 @@ fn a_request_on_a_closed_connection_is_an_error_unless_the_connection_was_idle()
     assert!((9..=11).contains(&errors), "{errors}");
     assert_eq!(report.measured.fortio().unwrap().codes[&-1], errors);
     assert_eq!(report.slices.unwrap().errors.iter().sum::<u64>(), errors);
+
+    // A connection that the target announces to close is used no more.
+    let target = Target::start(Duration::ZERO, Answer::AnnounceEach(50));
+    let report = run(
+        "announced",
+        &target.url("/"),
+        "--connections 2 --requests 500",
+    )
+    .report(0);
+    assert_eq!((report.measured.span().errors, target.requests()), (0, 500));
+    let ended = run_against(Answer::CloseAfterAnswer, "unannounced");
+    let (message, ..) = ended.failure(1);
+    assert!(message.contains("without announcing it"), "{message}");
 
     let target = Target::start(
         Duration::ZERO,

@@ -67,7 +67,7 @@ impl NumberPattern {
         let group = group.ok_or(NumberError::NotThere)?;
         let (before, after) = (&output[..group.start()], &output[group.end()..]);
         let (said_before, said_after) = around_group(self.0.as_str());
-        let is_group = is_group_of(before, group.as_str());
+        let is_group = is_group_of(before, group.as_str(), said_before);
         let has_unit = has_unit(after, said_after);
         let is_part = begins_in(before, said_before) || goes_on(after, said_after);
         if is_part || is_group || has_unit {
@@ -101,30 +101,36 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() && c != '\n' && c != '\r'
 }
 
-/// Whether a group of three digits that is only a part of a number ends the text before it, such as 567 of
-/// `1 234 567`.
-fn is_group_of(before: &str, group: &str) -> bool {
-    let earlier = before.strip_suffix(is_blank);
+/// Whether the group is the end of a number in groups of three digits, such as 567 of `1 234 567`. A pattern with a
+/// blank at this place says that there are two numbers.
+fn is_group_of(before: &str, group: &str, pattern: &str) -> bool {
+    let said = pattern.trim_end_matches(|c| "*+?".contains(c));
+    let is_said = said.ends_with(is_blank) || said.ends_with("\\s") || said.ends_with(']');
+    let earlier = before.strip_suffix(is_blank).unwrap_or_default();
+    let digits = earlier.chars().rev().take_while(char::is_ascii_digit);
     group.len() == 3
         && group.chars().all(|c| c.is_ascii_digit())
-        && earlier.is_some_and(|text| text.ends_with(|c: char| c.is_ascii_digit()))
+        && (1..=3).contains(&digits.count())
+        && !is_said
 }
 
 /// Whether the number goes on after a blank, as 234 of `1 234`, or has a unit such as MB/s. The next execution may
 /// print another unit, so the pattern must have the unit's first letter, a class or a group at its place.
 fn has_unit(after: &str, pattern: &str) -> bool {
-    let word = after.strip_prefix(is_blank).unwrap_or(after);
+    let word = after.trim_start_matches(is_blank);
+    let blanks = after[..after.len() - word.len()].chars().count();
     let digits = word.chars().take_while(char::is_ascii_digit).count();
     let pattern = pattern.trim_start_matches(')');
     let said = pattern.strip_prefix("\\s").unwrap_or(pattern);
     let said = said.trim_start_matches(|c: char| is_blank(c) || "*+?".contains(c));
-    if word.len() < after.len() && digits == 3 {
-        return said.len() == pattern.len();
+    let is_class = said.starts_with(['[', '(', '\\']);
+    if blanks == 1 && digits == 3 {
+        return said.len() == pattern.len() && !is_class;
     }
-    let is_exponent = |c: char| word.len() == after.len() && matches!(c, 'e' | 'E');
+    let is_exponent = |c: char| blanks == 0 && matches!(c, 'e' | 'E');
     word.chars()
         .next()
-        .is_some_and(|c| c.is_alphabetic() && !is_exponent(c) && !said.starts_with([c, '[', '(']))
+        .is_some_and(|c| c.is_alphabetic() && !is_exponent(c) && !is_class && !said.starts_with(c))
 }
 
 /// Whether the number began before the group. A separator belongs to the number, unless the pattern ends with

@@ -60,7 +60,7 @@ pub struct RequestFigures {
     /// Cycles, or requests of an open load, that were due while no agent was free.
     #[serde(default, skip_serializing_if = "is_none")]
     pub dropped: u64,
-    /// (`errors` + `dropped`) / (`requests` + `dropped`), 0 to 1. Absent without requests.
+    /// `errors` / `requests`, 0 to 1. Absent without requests.
     pub error_rate: Option<f64>,
     /// Share of the time that the connections waited for an answer, 0 to 1: the sum of all requests'
     /// latencies over T · connections, which is Fortio's ActualQPS × Avg ÷ NumThreads. About 1: the target

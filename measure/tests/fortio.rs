@@ -267,7 +267,7 @@ fn settings() -> LoadSettings {
 fn the_arguments_for_a_load_by_duration_at_the_greatest_rate() {
     let expected = "load -json - -loglevel critical -c 4 -httpbufferkb 4096 -t 60s -qps 0 -r 0.0001 \
         -p 50,75,90,99,99.9 -resolve-ip-type ip -timeout 3s -X GET -H Accept:text/vcard -labels trial␣a \
-        -allow-initial-errors -log-errors=false -no-reresolve http://server.ns.svc:8080/contacts/{uuid}";
+        -httpccch -allow-initial-errors -log-errors=false -no-reresolve http://server.ns.svc:8080/contacts/{uuid}";
     let arguments = argv(&settings(), "-", None);
     assert_eq!(arguments.join(" "), expected.replace('␣', " "));
     assert!(arguments.contains(&"trial a".to_owned()));

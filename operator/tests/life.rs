@@ -759,7 +759,7 @@ fn a_deciding_figure_that_was_chosen_afterwards_is_noted() {
     world.edit(0, &[("/energy/decidingFigure", json!("Net"))]);
     world.wait();
     world.pass(0);
-    let note = "The trials were first judged by gross joules, and now by net joules. The confidence of the intervals does not count this as another try.";
+    let note = "The trials were also judged by gross joules before they were judged by net joules. The confidence of the intervals does not count this as another try.";
     assert_eq!(notes(&world), [note]);
 }
 

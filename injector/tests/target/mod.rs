@@ -33,6 +33,10 @@ pub(crate) enum Answer {
     NoContent,
     /// 200, except that the target closes the connection after each such request without an answer.
     CloseEach(u64),
+    /// 200. Each such answer announces that the target closes the connection.
+    AnnounceEach(u64),
+    /// 200. The target closes each connection after an answer, without announcing it.
+    CloseAfterAnswer,
     /// 200. The target closes a connection that is idle for this time.
     CloseIdle(Duration),
     /// 200 with so many chunks of 32 KiB.
@@ -167,7 +171,17 @@ fn serve(
                 stream.set_read_timeout(Some(limit)).unwrap();
                 respond(&mut stream, 200, "hello");
             }
-            Answer::CloseEach(_) => respond(&mut stream, 200, "hello"),
+            Answer::AnnounceEach(each) if number.is_multiple_of(each) => {
+                let answer =
+                    "HTTP/1.1 200 Test\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+                let _ = stream.write_all(answer.as_bytes());
+                return;
+            }
+            Answer::CloseAfterAnswer => {
+                respond(&mut stream, 200, "hello");
+                return;
+            }
+            Answer::AnnounceEach(_) | Answer::CloseEach(_) => respond(&mut stream, 200, "hello"),
             Answer::Chunks(number) => {
                 let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000)).repeat(number);
                 let answer = format!(

@@ -209,6 +209,8 @@ pub fn argv(settings: &LoadSettings, json_path: &str, slices_path: Option<&str>)
     if let Some(path) = slices_path {
         flag("-slices-file", path);
     }
+    // Otherwise Fortio sends the next request on a connection that the server has announced to close.
+    arguments.push("-httpccch".into());
     // The candidate's answers are an outcome. Without these two arguments, one early error would end the run
     // without a result, and each error would log a line.
     arguments.push("-allow-initial-errors".into());

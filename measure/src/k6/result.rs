@@ -252,11 +252,7 @@ impl K6Result {
                 .flatten()
                 .collect(),
             dropped: self.dropped_cycles,
-            // A cycle that could not begin in time was not served.
-            error_rate: (all > 0).then(|| {
-                let failed = self.failed_cycles.count.saturating_add(self.dropped_cycles);
-                failed as f64 / all.saturating_add(self.dropped_cycles) as f64
-            }),
+            error_rate: (all > 0).then(|| self.failed_cycles.count as f64 / all as f64),
             occupancy: ran.then(|| {
                 (self.requests.waited_seconds / (seconds * f64::from(self.agents))).min(1.0)
             }),

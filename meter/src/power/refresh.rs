@@ -90,7 +90,9 @@ impl Refresh {
         }
         self.begun = last.is_some();
         self.since = at;
-        let regular = self.regular_run();
+        // The regular runs of steady power in steps do not contradict a stated interval.
+        let counts = !self.is_told || self.varies();
+        let regular = self.regular_run().filter(|_| counts);
         self.irregular = if regular.is_some() {
             None
         } else {
@@ -137,6 +139,16 @@ impl Refresh {
             .then(|| regular.into_iter().sum::<Duration>() / count)
     }
 
+    /// Whether most changes are more than the smallest one.
+    fn varies(&self) -> bool {
+        let changes = || self.runs.iter().map(|run| run.change);
+        let Some(step) = changes().reduce(f64::min) else {
+            return false;
+        };
+        let more = changes().filter(|change| *change > MORE_THAN_A_STEP * step);
+        more.count() as f64 >= LEAST_CHANGES * self.runs.len() as f64
+    }
+
     /// The mean run, each weighted by its length: ΣL²/ΣL. `None` if there are too few runs, if most runs are
     /// as short as the time between two polls, or if steady power may have caused the runs.
     ///
@@ -154,13 +166,11 @@ impl Refresh {
             fitting.count() as f64 / count
         };
         let question = self.asked_every.mul_f64(JITTER);
-        let step = self.runs.iter().map(|run| run.change).reduce(f64::min)?;
         let is_slow = share(&|run: &Run| run.length > question) >= LEAST_SHARE;
-        let varies = share(&|run: &Run| run.change > MORE_THAN_A_STEP * step) >= LEAST_CHANGES;
         let seconds = || self.runs.iter().map(|run| run.length.as_secs_f64());
         let squares: f64 = seconds().map(|length| length * length).sum();
         let weighted = Duration::try_from_secs_f64(squares / seconds().sum::<f64>()).ok()?;
-        (is_slow && varies && weighted <= LONGEST_IRREGULAR).then_some(weighted)
+        (is_slow && self.varies() && weighted <= LONGEST_IRREGULAR).then_some(weighted)
     }
 }
 
@@ -306,7 +316,7 @@ mod tests {
         let seen = |stated: Duration, each: u32| {
             let mut refresh = Refresh::new(SECOND, Some(stated));
             for second in 0..40 {
-                refresh.see(SECOND * second, f64::from(second / each));
+                refresh.see(SECOND * second, f64::from(second / each).powi(2));
             }
             assert_eq!(refresh.stated(), Some(stated.max(SECOND)));
             refresh.interval()
@@ -314,5 +324,11 @@ mod tests {
         assert_eq!(seen(SECOND * 4, 1), SECOND * 4);
         assert_eq!(seen(SECOND / 2, 1), SECOND);
         assert_eq!(seen(SECOND, 5), SECOND * 5);
+        // Whole watts that go up and down by one.
+        let mut steady = Refresh::new(SECOND, Some(SECOND));
+        for second in 0..60 {
+            steady.see(SECOND * second, f64::from(second / 6 % 2));
+        }
+        assert_eq!(steady.interval(), SECOND);
     }
 }

@@ -160,8 +160,8 @@ pub struct FrugalityBenchmarkSpec {
     pub ttl_after_finished: Option<HumanDuration>,
     /// Number of runs whose entries stay in the ledger, the current run included, from 1 to 100. Default: 5. An edit of
     /// the load, an image or another setting starts another run. When a run has ended, the operator deletes the
-    /// entries of the oldest runs, with their traces. Runs with the settings of the current run stay in any case,
-    /// because the status counts them (`tries`). If the settings of a deleted run come back, they are measured again,
+    /// entries of the oldest runs, with their traces. Runs with the settings of a run that stays also stay,
+    /// because they are tries of it (`tries`). If the settings of a deleted run come back, they are measured again,
     /// as a first try.
     #[serde(default = "default_runs_to_keep")]
     #[schemars(range(min = 1, max = 100))]

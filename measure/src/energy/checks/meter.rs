@@ -1,6 +1,6 @@
 //! Checks that one genuine meter was read, that it went on, and that its node did not change.
 
-use crate::energy::{attempt::Window, evidence::AttemptEvidence};
+use crate::energy::{attempt::Window, checks::readings::step_joules, evidence::AttemptEvidence};
 use crate::model::LinearModel;
 use crate::reading::{MeterIdentity, Provenance, Reading};
 use crate::void::Void;
@@ -79,7 +79,7 @@ pub(super) fn power_follows_load(evidence: &AttemptEvidence<'_>) -> Result<(), V
     let rate = |window: Window, counter: fn(&Reading) -> Option<f64>| {
         Some(series.delta(window, counter)? / window.seconds())
     };
-    let step_joules = series.last().resolution_joules.unwrap_or_default();
+    let step_joules = step_joules(series).unwrap_or_default();
     let (first, second) = attempt.measured.halves();
     for (idle, load) in [(attempt.idle_before, first), (attempt.idle_after, second)] {
         let both = |counter| rate(idle, counter).zip(rate(load, counter));

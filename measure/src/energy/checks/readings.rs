@@ -2,6 +2,7 @@
 
 use crate::energy::attempt::{AttemptReadings, ROUNDING_SECONDS};
 use crate::energy::baseline::{Gross, Net};
+use crate::energy::counters::Series;
 use crate::energy::ends;
 use crate::energy::evidence::AttemptEvidence;
 use crate::reading::Reading;
@@ -135,11 +136,9 @@ pub(super) fn window_long_enough(evidence: &AttemptEvidence<'_>) -> Result<(), V
     Ok(())
 }
 
-/// The meter's counter moves in small enough steps. If the meter reports no step, the smallest observed step
-/// counts, but only if the counter often stood still between two readings. A counter of fine steps does not
-/// stand still.
-pub(super) fn counter_fine_enough(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
-    let series = &evidence.series;
+/// The step of the meter's counter, in joules. If the meter reports no step, the smallest observed step counts, but only
+/// if the counter often stood still between two readings. A counter of fine steps does not stand still.
+pub(super) fn step_joules(series: &Series<'_>) -> Option<f64> {
     let seen = || {
         let rises: Vec<f64> = series
             .steps()
@@ -151,7 +150,12 @@ pub(super) fn counter_fine_enough(evidence: &AttemptEvidence<'_>) -> Result<(), 
         moving.into_iter().reduce(f64::min).filter(|_| is_coarse)
     };
     let reported = series.max_of(|reading| reading.resolution_joules);
-    let Some(resolution_joules) = reported.or_else(seen) else {
+    reported.or_else(seen)
+}
+
+/// The meter's counter moves in small enough steps.
+pub(super) fn counter_fine_enough(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+    let Some(resolution_joules) = step_joules(&evidence.series) else {
         return Ok(());
     };
     let gross = Gross::of(evidence)?;

@@ -75,27 +75,30 @@ fn limits(container: &Container) -> BTreeMap<String, String> {
         .into_iter()
         .flatten()
         .map(|(name, amount)| {
-            let number = number(&amount.0).map(|it| it.to_string());
-            (name.clone(), number.unwrap_or_else(|| amount.0.clone()))
+            let thousandths = thousandths(&amount.0);
+            let words = thousandths.map(|it| (it / 1000.0).to_string());
+            (name.clone(), words.unwrap_or_else(|| amount.0.clone()))
         })
         .collect()
 }
 
-/// A quantity of Kubernetes (`k8s.io/apimachinery/pkg/api/resource`) without an exponent.
-fn number(quantity: &str) -> Option<f64> {
+/// Thousandths of a quantity of Kubernetes (`k8s.io/apimachinery/pkg/api/resource`) without an exponent, as a whole number.
+fn thousandths(quantity: &str) -> Option<f64> {
     let digits = quantity.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &quantity[digits.len()..] {
-        "m" => 1e-3,
-        "" => 1.0,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "Ki" => 1024.0,
-        "Mi" => 1_048_576.0,
-        "Gi" => 1_073_741_824.0,
+        "m" => 1.0,
+        "" => 1e3,
+        "k" => 1e6,
+        "M" => 1e9,
+        "G" => 1e12,
+        "T" => 1e15,
+        "Ki" => 1e3 * 1024.0,
+        "Mi" => 1e3 * 1_048_576.0,
+        "Gi" => 1e3 * 1_073_741_824.0,
+        "Ti" => 1e3 * 1_099_511_627_776.0,
         _ => return None,
     };
-    Some(digits.parse::<f64>().ok()? * factor)
+    Some((digits.parse::<f64>().ok()? * factor).round())
 }
 
 /// The first container whose limits differ from its template, in words. A LimitRange of the namespace and an admission
@@ -191,6 +194,10 @@ mod tests {
             limits_difference(&stored, &with(json!({}))).unwrap(),
             "its container server has the limits cpu 0.5, memory 1073741824 and was made with no limits; write the candidate's own resources.limits"
         );
+        for (own, stored) in [("0.7", "700m"), ("1.15", "1150m"), ("2", "2")] {
+            let [own, stored] = [own, stored].map(|cpu| with(json!({ "limits": { "cpu": cpu } })));
+            assert_eq!(limits_difference(&stored, &own), None);
+        }
         let resized = with(json!({ "limits": { "cpu": "600m", "memory": "1Gi" } }));
         assert!(limits_difference(&resized, &own).is_some());
     }

@@ -53,7 +53,7 @@ pub fn another_figure_note(
     let mut figures = of_run.filter_map(|past| past.deciding_figure);
     let before = figures.find(|before| *before != now)?;
     Some(format!(
-        "The trials were first judged by {} joules, and now by {} joules. The confidence of the intervals does not count this as another try.",
+        "The trials were also judged by {} joules before they were judged by {} joules. The confidence of the intervals does not count this as another try.",
         before.word(),
         now.word()
     ))

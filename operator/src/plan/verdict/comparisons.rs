@@ -204,13 +204,13 @@ impl Evidence<'_> {
         notes.extend(board_notes(comparisons));
         notes.extend(self.limit_notes());
         notes.extend(self.shortfall_notes());
-        notes.extend(self.few_cycles_notes());
         notes.extend(self.unknown_work());
         notes.extend(self.position_note());
         notes.extend(self.outlier_notes());
         notes.extend(self.correlation_note());
         notes.extend(self.start_note());
         notes.extend(self.restart_notes());
+        notes.extend(self.few_cycles_note());
         let Some(floor) = floor else {
             notes.extend(self.settings.control.as_ref().map(|control| {
                 format!(

@@ -1,6 +1,7 @@
 //! Figures of an entrant's trials, each with its interval: the spread between the trials, their correlation, and the
 //! uncertainty that the spread does not show.
 
+use frugality_measure::figures::RequestFigures;
 use frugality_measure::statistics::{
     IntervalEstimate, arithmetic_mean, geometric_mean,
     proportion::share_interval,
@@ -212,16 +213,42 @@ impl<'a> Evidence<'a> {
             .reduce(f64::max)
     }
 
-    /// Share of requests without an expected answer, or that were due and could not be sent: the mean of the trials. Few errors may be equally many in each trial by
+    /// Share of requests without an expected answer: the mean of the trials. Few errors may be equally many in each trial by
     /// chance, so the interval also covers the interval of all requests together.
     pub(super) fn error_ratio(&self, entrant: &str, level: f64) -> Option<Figure> {
+        self.share_of_requests(entrant, level, |requests| {
+            (requests.errors, requests.requests)
+        })
+    }
+
+    /// The error ratio if each dropped cycle counts as an error. `None` if no cycle was dropped.
+    pub(super) fn error_ratio_with_dropped(&self, entrant: &str, level: f64) -> Option<Figure> {
         let trials = self.trials(entrant);
-        let shares = in_every(&trials, |it| it.requests.as_ref()?.error_rate)?;
-        let requests = || trials.iter().filter_map(|t| t.requests.as_ref());
+        let mut requests = trials.iter().filter_map(|trial| trial.requests.as_ref());
+        requests.find(|requests| requests.dropped > 0)?;
+        self.share_of_requests(entrant, level, |requests| {
+            let dropped = requests.dropped;
+            (requests.errors + dropped, requests.requests + dropped)
+        })
+    }
+
+    fn share_of_requests(
+        &self,
+        entrant: &str,
+        level: f64,
+        counts: fn(&RequestFigures) -> (u64, u64),
+    ) -> Option<Figure> {
+        let trials = self.trials(entrant);
+        let counted = |trial: &FrugalityTrialStatus| Some(counts(trial.requests.as_ref()?));
+        let shares = in_every(&trials, |trial| {
+            let (some, all) = counted(trial)?;
+            (all > 0).then(|| some as f64 / all as f64)
+        })?;
         let estimate = arithmetic_mean(&shares, 1.0 - level)?;
+        let counts = || trials.iter().filter_map(|trial| counted(trial));
         let (lower, upper) = share_interval(
-            requests().map(|r| r.errors + r.dropped).sum(),
-            requests().map(|r| r.requests + r.dropped).sum(),
+            counts().map(|(some, _)| some).sum(),
+            counts().map(|(_, all)| all).sum(),
             level,
         )?;
         Some(Figure {

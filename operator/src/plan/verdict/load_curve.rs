@@ -169,8 +169,9 @@ fn limited(levels: &[&Evidence<'_>], candidate: &str) -> Option<String> {
     ))
 }
 
-/// The largest share of requests without an expected answer at any point. Such requests take energy and are in no rate.
-const MOST_ERRORS: f64 = 0.01;
+/// Share of requests without an expected answer from which on figures of the successes mislead. Such requests take energy
+/// and are in no rate.
+pub(super) const MOST_ERRORS: f64 = 0.01;
 
 /// Why a candidate's rates do not say what it can do.
 fn failing(points: &[Evidence<'_>], candidate: &str) -> Option<String> {

@@ -19,8 +19,8 @@ use crate::{
     text,
 };
 
-/// Share of a window's cycles that may be open at its ends without a note.
-const MANY_CYCLES_AT_ENDS: f64 = 0.01;
+/// Steps of the share of a window's cycles that may be open at its ends, in percent, the largest first.
+const CYCLES_AT_ENDS: [f64; 4] = [20.0, 10.0, 3.0, 1.0];
 
 impl Evidence<'_> {
     /// How the injector limited an entrant at this point, if it did. A load level is limited too if it is a share of a
@@ -59,29 +59,28 @@ impl Evidence<'_> {
         candidates.filter_map(of_candidate).collect()
     }
 
-    /// Notes about candidates with few cycles per agent. A cycle that is open at an end of the window counts whole, or does
+    /// A note about few cycles per agent. A cycle that is open at an end of the window counts whole, or does
     /// not count. With a rate, due cycles are counted.
-    pub(super) fn few_cycles_notes(&self) -> Vec<String> {
+    pub(super) fn few_cycles_note(&self) -> Option<String> {
         if !self.settings.kind.rules().has_open_ends() || self.settings.has_rate_at(self.point) {
-            return Vec::new();
+            return None;
         }
-        let of_candidate = |name: &String| {
+        let share_of = |name: &String| {
             let trials = self.trials(name);
-            let fewest = trials
+            let cycles = trials
                 .iter()
-                .filter_map(|trial| Some(trial.requests.as_ref()?.successes))
-                .min()?;
-            let share = f64::from(self.point.connections) / fewest as f64;
-            (share > MANY_CYCLES_AT_ENDS).then(|| {
-                format!(
-                    "Each agent ended only {} cycles of {name} in a window. Figures per cycle and cycles/s may be off by up to {} %, which no interval contains. Write a longer load.duration.",
-                    text::number(1.0 / share),
-                    text::number(100.0 * share)
-                )
-            })
+                .filter_map(|trial| Some(trial.requests.as_ref()?.requests));
+            Some(f64::from(self.point.connections) / cycles.min()? as f64)
         };
-        let candidates = self.settings.candidates.iter();
-        candidates.filter_map(of_candidate).collect()
+        let shares = self.settings.candidates.iter().filter_map(share_of);
+        let largest = shares.reduce(f64::max)?;
+        // With few different texts, the notes of several points are one.
+        let percent = CYCLES_AT_ENDS
+            .into_iter()
+            .find(|percent| largest > percent / 100.0)?;
+        Some(format!(
+            "Each agent ended few cycles in a window. Figures per cycle and cycles/s may be off by more than {percent} %, which no interval contains. Write a longer load.duration."
+        ))
     }
 
     /// The smallest occupancy of an entrant's trials; absent if a trial has none.

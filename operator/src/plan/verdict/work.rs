@@ -20,6 +20,9 @@ const OTHER_TRANSACTIONS_PER_SECOND: f64 = 2.0;
 /// that sends twice as many queries would not be seen.
 const MOST_OF_OTHERS: f64 = 0.5;
 
+/// Transactions per request below which two candidates hardly use the database.
+const FEW_QUERIES: f64 = 0.1;
+
 /// A candidate's transactions.
 struct Transactions {
     per_request: f64,
@@ -216,9 +219,11 @@ impl Evidence<'_> {
             });
         let queries = (!settings.may_differ.queries)
             .then(|| {
+                let counted = |candidate: &str| self.transactions(candidate, point);
+                let counts = settings.candidates.iter().filter_map(|it| counted(it));
+                let most = counts.map(|it| it.per_request).fold(FEW_QUERIES, f64::max);
                 unknown(&|candidate| {
-                    let counted = self.transactions(candidate, point);
-                    counted.is_some_and(|it| it.of_others <= MOST_OF_OTHERS * it.per_request)
+                    counted(candidate).is_some_and(|it| it.of_others <= MOST_OF_OTHERS * most)
                 })
             })
             .flatten()

@@ -88,7 +88,7 @@ impl<'a> Judged<'a> {
             Quantity::MillisecondsPerRequest if !limited.is_rate => self.is_kept(figure),
             Quantity::MillisecondsPerRequest => {
                 let occupancy = self.evidence.least_occupancy(candidate);
-                occupancy.is_some_and(|it| figure.bounds().1 / it.min(1.0) < self.limit.value)
+                occupancy.is_some_and(|it| figure.bounds().1 / it < self.limit.value)
             }
             _ => false,
         }
@@ -105,10 +105,26 @@ impl<'a> Judged<'a> {
                 let ratio = self.evidence.ratio(&limit.candidate, against, level);
                 ratio.map(|ratio| ratio.figure)
             }
+            None if limit.quantity == Quantity::ErrorRatio => self.errors(level),
             None => self
                 .evidence
                 .limited(&limit.candidate, limit.quantity, level),
         }
+    }
+
+    /// The error ratio that decides. Whether the candidate or the script caused dropped cycles is not known. The limit is
+    /// therefore met only with them, and broken only without them. `None` between both.
+    fn errors(&self, level: f64) -> Option<Figure> {
+        let candidate = &self.limit.candidate;
+        let without = self.evidence.error_ratio(candidate, level)?;
+        let Some(with) = self.evidence.error_ratio_with_dropped(candidate, level) else {
+            return Some(without);
+        };
+        let limit = self.limit.value;
+        if without.bounds().0 > limit {
+            return Some(without);
+        }
+        (with.bounds().1 < limit).then_some(with)
     }
 
     /// The one figure of all points. The error says why it is missing.

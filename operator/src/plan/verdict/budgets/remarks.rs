@@ -6,6 +6,7 @@ use crate::{
         settings::{Limit, Quantity},
         verdict::{
             budgets::judged::{Judged, concerns, is_of_all_points},
+            load_curve::MOST_ERRORS,
             pace::limit_words,
         },
     },
@@ -18,8 +19,7 @@ const UNKNOWN_METER: &str =
     "The interval excludes the meter's accuracy, which the meter does not report.";
 const MET_WITHOUT_METER: &str =
     "The decision excludes the meter's accuracy, which the meter does not report.";
-/// Share of errors above which a figure of the successes needs a remark.
-const MANY_ERRORS: f64 = 0.01;
+const DROPPED: &str = "Withheld: with the dropped cycles the limit is broken, and without them it is met. A cycle is dropped if all connections are busy. Write more load.connections.";
 const CLOSED_LOOP: &str = "The latency is from a closed loop: it leaves out the time that requests wait behind a slow answer.";
 const UNKNOWN_FLOOR: &str = "The noise floor is not known, because trials.control is not set.";
 
@@ -37,7 +37,8 @@ impl Judged<'_> {
             return why.into_iter().collect();
         }
         let Some(against) = &self.limit.against else {
-            return Vec::new();
+            let why = (self.limit.quantity == Quantity::ErrorRatio).then(|| DROPPED.to_owned());
+            return why.into_iter().collect();
         };
         if let (true, Some(control)) = (self.has_no_floor, &self.evidence.settings.control) {
             return vec![format!(
@@ -106,7 +107,7 @@ impl Judged<'_> {
         }
         let level = self.evidence.settings.claim_level;
         let errors = self.evidence.error_ratio(&self.limit.candidate, level)?;
-        (errors.value > MANY_ERRORS).then_some(errors.value)
+        (errors.value > MOST_ERRORS).then_some(errors.value)
     }
 
     /// Whether requests waited for the answers before them.
