@@ -297,7 +297,7 @@ fn a_request_on_a_closed_connection_is_an_error_unless_the_connection_was_idle()
     )
     .report(0);
     assert_eq!((report.measured.span().errors, target.requests()), (0, 500));
-    let ended = run_against(Answer::CloseAfterAnswer, "unannounced");
+    let ended = run_against(Answer::CloseAlways, "unannounced");
     let (message, ..) = ended.failure(1);
     assert!(message.contains("without announcing it"), "{message}");
 

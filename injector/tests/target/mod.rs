@@ -36,7 +36,7 @@ pub(crate) enum Answer {
     /// 200. Each such answer announces that the target closes the connection.
     AnnounceEach(u64),
     /// 200. The target closes each connection after an answer, without announcing it.
-    CloseAfterAnswer,
+    CloseAlways,
     /// 200. The target closes a connection that is idle for this time.
     CloseIdle(Duration),
     /// 200 with so many chunks of 32 KiB.
@@ -177,7 +177,7 @@ fn serve(
                 let _ = stream.write_all(answer.as_bytes());
                 return;
             }
-            Answer::CloseAfterAnswer => {
+            Answer::CloseAlways => {
                 respond(&mut stream, 200, "hello");
                 return;
             }
