@@ -14,13 +14,15 @@ import (
 // is idle. Servers have limits of 2 s and more.
 const mostIdle = time.Second
 
-// faults counts the answers that Fortio counts as successes although it did not read them.
+// faults counts the requests that Fortio counts as successes although it did not read a whole answer.
 type faults struct {
 	// endless is the number of answers without a length in their headers. Fortio reads only the beginning and closes the
 	// connection.
 	endless atomic.Uint64
 	// cut is the number of answers that are longer than Fortio's buffer. Fortio takes the rest for the next answer.
 	cut atomic.Uint64
+	// closed is the number of repeated requests whose connection the server closed. The others were late.
+	closed atomic.Uint64
 }
 
 var (

@@ -128,6 +128,9 @@ func (r *recorder) Report(_ context.Context, id periodic.ThreadID, _ int64, at t
 	}
 	c.errors++
 	if ok {
+		if !isLate {
+			r.faults.closed.Add(1)
+		}
 		c.repeated++
 		c.repeatedTime += latency
 	}
@@ -174,6 +177,7 @@ func (r *recorder) widen() {
 type result struct {
 	EndlessAnswers   uint64   `json:"endlessAnswers"`
 	CutAnswers       uint64   `json:"cutAnswers"`
+	ClosedRequests   uint64   `json:"closedRequests"`
 	RepeatedRequests uint64   `json:"repeatedRequests"`
 	RepeatedSeconds  float64  `json:"repeatedSeconds"`
 	SliceSeconds     float64  `json:"sliceSeconds"`
@@ -208,6 +212,7 @@ func (r *recorder) result() result {
 		WholeSeconds:    whole.Seconds(),
 		EndlessAnswers:  r.faults.endless.Load(),
 		CutAnswers:      r.faults.cut.Load(),
+		ClosedRequests:  r.faults.closed.Load(),
 		Successes:       []int64{},
 		Errors:          []uint64{},
 		MeanNanoseconds: []*int64{},

@@ -28,11 +28,13 @@ struct Written {
     endless_answers: u64,
     /// Answers that are longer than Fortio's buffer.
     cut_answers: u64,
+    /// The repeated requests whose connection the server closed. The others were late.
+    closed_requests: u64,
 }
 
-/// Largest share of repeated requests that are errors. With more, the server closes each connection on purpose, as
-/// HTTP/1.0 does.
-const MAX_REPEATED_SHARE: f64 = 0.4;
+/// Largest share of requests on closed connections that are errors. With more, the server closes each connection on
+/// purpose, as HTTP/1.0 does.
+const MAX_CLOSED_SHARE: f64 = 0.4;
 
 impl Written {
     /// Why the successes are not whole answers, if they are not.
@@ -51,11 +53,11 @@ impl Written {
                 self.cut_answers
             ));
         }
-        (self.repeated_requests as f64 > MAX_REPEATED_SHARE * requests as f64).then(|| {
+        (self.closed_requests as f64 > MAX_CLOSED_SHARE * requests as f64).then(|| {
             format!(
                 "the server closed its connections without announcing it, so Fortio sent {} of {requests} requests twice: \
                  answer with Connection: close, or keep the connections open (HTTP/1.1)",
-                self.repeated_requests
+                self.closed_requests
             )
         })
     }
@@ -140,7 +142,7 @@ mod tests {
         let slices = read(
             r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[2,1],"errors":[0,1],
                 "meanNanoseconds":[1500000,2000000],"p99Nanoseconds":[null,null],
-                "repeatedRequests":0,"repeatedSeconds":0,"endlessAnswers":0,"cutAnswers":0}"#,
+                "repeatedRequests":0,"repeatedSeconds":0,"endlessAnswers":0,"cutAnswers":0,"closedRequests":0}"#,
         );
         let slices = slices.unwrap();
         assert_eq!((slices.successes, slices.errors), (vec![2, 1], vec![0, 1]));
@@ -152,7 +154,7 @@ mod tests {
         let mut after = before.clone();
         let text = r#"{"sliceSeconds":0.5,"wholeSeconds":0.9,"successes":[1],"errors":[2],
             "meanNanoseconds":[1500000],"p99Nanoseconds":[null],"repeatedRequests":2,"repeatedSeconds":0.003,
-            "endlessAnswers":0,"cutAnswers":0}"#;
+            "endlessAnswers":0,"cutAnswers":0,"closedRequests":0}"#;
         read_into(&mut after, text, 0.001).unwrap();
         assert_eq!(after.span().errors, before.span().errors + 2);
         assert_eq!(after.codes[&200], before.codes[&200] - 2);
@@ -175,7 +177,7 @@ mod tests {
     #[test]
     fn a_run_without_requests_and_a_run_that_was_killed_have_no_slices() {
         let none = r#"{"sliceSeconds":0.5,"wholeSeconds":0,"successes":[],"errors":[],
-            "meanNanoseconds":[],"p99Nanoseconds":[],"repeatedRequests":0,"repeatedSeconds":0,"endlessAnswers":0,"cutAnswers":0}"#;
+            "meanNanoseconds":[],"p99Nanoseconds":[],"repeatedRequests":0,"repeatedSeconds":0,"endlessAnswers":0,"cutAnswers":0,"closedRequests":0}"#;
         assert_eq!(read(none), None);
         assert_eq!(read(""), None);
         assert_eq!(read("{\"sliceSeconds\":"), None);

@@ -248,6 +248,16 @@ fn a_request_without_an_answer_in_time_is_an_error_although_a_second_one_is_answ
     assert!(figures.ms_per_request.unwrap() < 50.0, "{figures:?}");
 }
 
+/// Many late answers are the candidate's failure, and not a server that closes its connections.
+#[test]
+fn many_answers_after_the_timeout_are_an_outcome() {
+    let target = Target::start(Duration::from_millis(1), Answer::NeverEach(2));
+    let arguments = "--connections 1 --requests 20 --timeout-seconds 0.1";
+    let report = run("mostly-late", &target.url("/"), arguments).report(0);
+    let share = report.measured.figures(&[200]).error_rate.unwrap();
+    assert!(share > 0.45, "{share}");
+}
+
 #[test]
 fn answers_longer_than_fortios_usual_buffer_are_read_as_a_whole() {
     let target = Target::start(Duration::ZERO, Answer::Bytes(200_000));
