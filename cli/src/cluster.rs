@@ -171,9 +171,12 @@ impl Place {
             None if self.names_entry() => Config::from_kubeconfig(&options).await?,
             None => Config::infer().await?,
         };
-        config.auth_info.impersonate.clone_from(&self.act_as);
-        config.auth_info.impersonate_groups =
-            (!self.act_as_groups.is_empty()).then(|| self.act_as_groups.clone());
+        // Without the flags, the user that the kubeconfig impersonates stays.
+        if self.act_as.is_some() || !self.act_as_groups.is_empty() {
+            config.auth_info.impersonate.clone_from(&self.act_as);
+            config.auth_info.impersonate_groups =
+                (!self.act_as_groups.is_empty()).then(|| self.act_as_groups.clone());
+        }
         let namespace = config.default_namespace.clone();
         let client =
             Client::try_from(config).map_err(|it| ClusterError::Unreachable(Box::new(it)))?;

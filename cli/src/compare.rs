@@ -23,7 +23,7 @@ use crate::{
 /// Help below the options.
 pub const HELP: &str = "\
 Prints what differs between two benchmarks: images by digest, node, kernel, meter, load, database. The figures follow side by
-side only if nothing differs that changes what a figure means. They show a trend and decide nothing: there is no ratio. To
+side. If a difference changes the meaning of a figure, no figures are printed. They show a trend and decide nothing: there is no ratio. To
 decide, measure both images in the same blocks: kubectl frugality run NEW --against OLD.
 
 A file must have one benchmark and its ledger: kubectl get fb,fbt -o json, in a namespace with one benchmark.
@@ -70,7 +70,7 @@ pub enum CompareError {
     #[error(transparent)]
     Input(#[from] InputError),
     /// One file, or three.
-    #[error("--filename is there {0} times: write it twice, once per benchmark")]
+    #[error("--filename was given {0} times: write it twice, once per benchmark")]
     Files(usize),
     /// No benchmark in a file, or several.
     #[error("{0} has {1} benchmarks: it must have one, with its ledger")]

@@ -45,8 +45,8 @@ Checks:
   rights       you may create benchmarks in the namespace of your context
   images       no pod of a benchmark waits for an image that can't be pulled
 
-A check that your account may not make is SKIP. But operator and meters then FAIL, because every
-benchmark depends on them, and storage is a warning.
+SKIP: your account lacks the right for this check. In this case the checks operator and meters FAIL,
+because every benchmark depends on them, and the check storage is a warning.
 
 Exit codes:
   0  no check failed; there can be warnings
@@ -76,7 +76,7 @@ pub struct Doctor {
     /// The cluster.
     #[command(flatten)]
     place: Place,
-    /// Longest time until no check fails, for an installation that has just begun.
+    /// Repeat the checks until none fails, for at most this time.
     #[arg(long, default_value = "0s", value_parser = duration)]
     wait: Duration,
     /// Form of the result.

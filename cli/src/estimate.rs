@@ -14,8 +14,8 @@ use crate::{
 /// Help below the options.
 pub const HELP: &str = "\
 The estimate is the operator's own, before the first trial. It leaves out void attempts, which are measured again, the pull
-of images, and the time in the queue of the node. The cluster is not asked: what only a cluster knows, such as names of nodes
-and Secrets, is not checked.
+of images, and the time in the queue of the node. The command does not contact the cluster. It does not check names of nodes
+and Secrets.
 
 Exit codes:
   0  the estimate is printed

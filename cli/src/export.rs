@@ -46,6 +46,11 @@ pub enum ExportError {
         /// The cause.
         source: serde_json::Error,
     },
+    /// The ledger has no attempt of the benchmark. An empty file could be taken for its ledger.
+    #[error(
+        "there is no attempt of a benchmark {0} here. Check its name, and the namespace (--namespace)."
+    )]
+    NoAttempts(String),
     /// The CSV could not be written.
     #[error("cannot write CSV: {0}")]
     Csv(#[from] csv::Error),
@@ -60,6 +65,9 @@ pub fn export(
 ) -> Result<Vec<u8>, ExportError> {
     let mut trials = entries(items(serde_json::from_str(text)?))?;
     trials.retain(|trial| benchmark.is_none_or(|name| trial.spec.benchmark == name));
+    if let Some(name) = benchmark.filter(|_| trials.is_empty()) {
+        return Err(ExportError::NoAttempts(name.to_owned()));
+    }
     in_order(&mut trials);
     match format {
         ExportFormat::Json => json(&trials),

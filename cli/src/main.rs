@@ -20,7 +20,7 @@ use kubectl_frugality::{
     reference::markdown,
     report::{self, ReportCommandError, ReportOptions},
     run::{self, Done, RunError, RunOptions},
-    summarize::summary_with,
+    summarize::summaries,
     table::TableStyle,
     watch::{self, Followed, WatchError, WatchOptions},
 };
@@ -38,7 +38,7 @@ enum Command {
     /// Measure an image: write a benchmark, create it, follow it and print the result.
     #[command(after_help = run::HELP)]
     Run(Box<RunOptions>),
-    /// Print how long a benchmark will take, and what the API server would refuse in it. Asks no cluster.
+    /// Print how long a benchmark will take, and what the API server would refuse in it. Does not contact a cluster.
     #[command(after_help = estimate::HELP)]
     Estimate(EstimateOptions),
     /// Print benchmarks as tables, with verdict, figures, ratios and budgets.
@@ -87,20 +87,20 @@ Examples:
     /// Follow a benchmark to its verdict: attempts, figures so far, time left.
     #[command(after_help = watch::HELP)]
     Watch(WatchOptions),
-    /// Wait for a benchmark's verdict, and end with an exit code that says whether a release may go on.
+    /// Wait for a benchmark's verdict. The exit code says whether to release.
     ///
     /// Waits until the benchmark has a verdict for the current generation of its spec. With --image, the benchmark must
     /// measure this image, and a budget must apply to its candidate. Progress goes to standard error, the summary to standard
     /// output.
     #[command(after_help = gate::HELP)]
     Gate(Gate),
-    /// Answer Flagger's webhooks: whether the verdict lets a Canary go on.
+    /// Answer Flagger's webhooks: may this Canary be promoted, or must it be rolled back?
     ///
     /// Each question names a Canary, and its webhook's metadata name the benchmark. The image is the one in the Canary's
     /// target at this moment. The decision is the decision of the command gate. The answers contain no figures.
     #[command(after_help = serve::HELP)]
     ServeGate(ServeGate),
-    /// Check an installation, and say for each defect what to do. Only reads.
+    /// Check an installation, and say for each defect what to do. Changes nothing.
     #[command(after_help = doctor::HELP)]
     Doctor(Doctor),
     /// Print the custom resource definitions, or write them to a folder.
@@ -286,14 +286,11 @@ async fn summarize(options: &Summarize) -> Result<(), Failure> {
             cluster.list::<FrugalityBenchmark>(false).await?
         }
     };
-    let summaries: Vec<String> = items(serde_json::from_str(&text)?)
+    let benchmarks: Vec<FrugalityBenchmark> = items(serde_json::from_str(&text)?)
         .into_iter()
-        .map(|item| {
-            let benchmark = serde_json::from_value::<FrugalityBenchmark>(item)?;
-            Ok(summary_with(&benchmark, options.style))
-        })
-        .collect::<Result<_, Failure>>()?;
-    print(summaries.join("\n").as_bytes())
+        .map(serde_json::from_value)
+        .collect::<Result<_, _>>()?;
+    print(summaries(&benchmarks, options.style).as_bytes())
 }
 
 async fn report(options: &ReportOptions) -> Result<(), Failure> {

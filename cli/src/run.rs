@@ -106,7 +106,7 @@ pub struct RunOptions {
     /// Form of the benchmark that --dry-run prints.
     #[arg(long, short, value_enum, default_value_t = Form::Yaml, requires = "dry_run")]
     output: Form,
-    /// End when the benchmark is created, with exit code 0, and do not follow it.
+    /// Exit with 0 when the benchmark is created. Do not wait for the verdict.
     #[arg(long, conflicts_with = "dry_run")]
     detach: bool,
     /// The cluster.
@@ -152,7 +152,7 @@ pub enum RunError {
     Watch(#[from] WatchError),
     /// A benchmark with this name and other settings exists.
     #[error(
-        "there is another FrugalityBenchmark {name} in namespace {namespace}, and it is not replaced. Choose another name with --name, or delete it: kubectl delete fb {name} --namespace {namespace}"
+        "FrugalityBenchmark {name} exists in namespace {namespace} with other settings. Choose another name with --name, or delete it: kubectl delete fb {name} --namespace {namespace}"
     )]
     Exists {
         /// Name of the benchmark.
@@ -224,7 +224,7 @@ impl RunOptions {
         let mut images = images.map(|candidate| &candidate.server.image);
         if let Some(tag) = images.find(|image| !is_fixed(image)).filter(|_| !is_new) {
             eprintln!(
-                "warning: The run that exists stands. If {tag} was pushed again, it is not measured: use another tag, or a digest (@sha256:…)."
+                "warning: the existing run is used. If {tag} was pushed again, the new image is not measured. Use another tag, or a digest (@sha256:…)."
             );
         }
         if self.detach {

@@ -5,7 +5,10 @@ pub(crate) mod notes;
 mod tables;
 pub(crate) mod view;
 
+use std::collections::BTreeSet;
+
 use frugality_operator::{api::FrugalityBenchmark, load::units::Units};
+use kube::ResourceExt;
 
 use self::view::View;
 use crate::table::{Grid, TableStyle, paragraphs};
@@ -14,13 +17,29 @@ use crate::table::{Grid, TableStyle, paragraphs};
 /// and a line below has the reason.
 #[must_use]
 pub fn summary(benchmark: &FrugalityBenchmark) -> String {
-    summary_with(benchmark, TableStyle::default())
+    let name = benchmark.metadata.name.clone().unwrap_or_default();
+    of(benchmark, &name, TableStyle::default())
 }
 
-/// The same, with tables in this style.
+/// The summaries of some benchmarks, with tables in this style. Names of several namespaces have their namespace.
 #[must_use]
-pub fn summary_with(benchmark: &FrugalityBenchmark, style: TableStyle) -> String {
-    let name = benchmark.metadata.name.as_deref().unwrap_or_default();
+pub fn summaries(benchmarks: &[FrugalityBenchmark], style: TableStyle) -> String {
+    let namespaces: BTreeSet<_> = benchmarks.iter().map(ResourceExt::namespace).collect();
+    let named = |benchmark: &FrugalityBenchmark| {
+        let name = benchmark.name_any();
+        match benchmark.namespace() {
+            Some(namespace) if namespaces.len() > 1 => format!("{namespace}/{name}"),
+            _ => name,
+        }
+    };
+    let all: Vec<String> = benchmarks
+        .iter()
+        .map(|benchmark| of(benchmark, &named(benchmark), style))
+        .collect();
+    all.join("\n")
+}
+
+fn of(benchmark: &FrugalityBenchmark, name: &str, style: TableStyle) -> String {
     let Some(status) = benchmark.current_status() else {
         return format!("{name}: not seen by the operator yet\n");
     };

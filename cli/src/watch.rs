@@ -30,7 +30,7 @@ use crate::{
 /// Help below the options.
 pub const HELP: &str = "\
 On a terminal the view changes in place. Elsewhere, for example in a pipeline, each change is a line with its time. Progress
-goes to standard error, the result to standard output. Ctrl-C ends the view and not the run.
+goes to standard error, the result to standard output. Ctrl-C ends the view. The run continues.
 
 Exit codes: the ones of gate (docs/cli.md has all of them)
    0  Pass
@@ -142,7 +142,7 @@ pub async fn follow(cluster: &Cluster, name: &str) -> Result<Followed, WatchErro
     if let Ok(Followed::Interrupted) = followed {
         let namespace = &cluster.namespace;
         eprintln!(
-            "The run goes on. To follow it: kubectl frugality watch {name} --namespace {namespace}\n\
+            "The run continues. To follow it: kubectl frugality watch {name} --namespace {namespace}\n\
              To end it: kubectl delete fb {name} --namespace {namespace}"
         );
     }

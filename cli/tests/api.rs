@@ -77,11 +77,15 @@ clusters:
 users:
   - name: me
     user: {{}}
+  - name: as-rosa
+    user: {{as: rosa}}
 contexts:
   - name: pis
     context: {{cluster: here, user: me}}
   - name: shop
     context: {{cluster: here, user: me, namespace: shop}}
+  - name: rosa
+    context: {{cluster: here, user: as-rosa}}
 "
     )
 }

@@ -100,6 +100,72 @@ fn only_the_images_of_candidates_may_differ() {
 }
 
 #[test]
+fn a_candidate_on_another_node_or_with_another_meter_forbids_the_comparison() {
+    for (case, path, value, words) in [
+        ("moved", "/spec/measuredNode", json!("pi-5"), "node of rust"),
+        (
+            "zone",
+            "/status/energy/zone",
+            json!("core"),
+            "zone of the meter of rust",
+        ),
+        (
+            "settings",
+            "/status/energy/meter/configuration",
+            json!("abcd"),
+            "settings of the meter of rust",
+        ),
+    ] {
+        let with = |other: bool| {
+            let mut entries = ledger();
+            for entry in &mut entries {
+                if entry["status"]["energy"].is_null() {
+                    continue;
+                }
+                entry["status"]["energy"]["meter"]["configuration"] = json!("1234");
+                if other && entry["spec"]["candidate"] == "rust" {
+                    *entry.pointer_mut(path).unwrap() = value.clone();
+                }
+            }
+            [vec![benchmark()], entries].concat()
+        };
+        let (code, said, _) = compare(case, [with(false), with(true)]);
+        assert_eq!(code, Some(17), "{said}");
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(words), "{words} is missing in: {said}");
+        let (code, said, _) = compare(&format!("same-{case}"), [with(true), with(true)]);
+        assert_eq!(code, Some(0), "{said}");
+    }
+}
+
+/// A promotion between two runs of one benchmark makes its releases others.
+#[test]
+fn releases_that_a_run_took_from_a_baseline_are_compared_by_image() {
+    let with = |digest: &str| {
+        let mut shown = benchmark();
+        let mut result = shown["status"]["results"][1].clone();
+        result["candidate"] = json!("baseline");
+        shown["status"]["results"]
+            .as_array_mut()
+            .unwrap()
+            .push(result);
+        let mut entries = ledger();
+        let of_python = |entry: &&Value| entry["spec"]["candidate"] == "python";
+        let mut more: Vec<Value> = entries.iter().filter(of_python).cloned().collect();
+        for entry in &mut more {
+            entry["spec"]["candidate"] = json!("baseline");
+            entry["status"]["images"] =
+                json!({"server": format!("shop@sha256:{}", digest.repeat(64))});
+        }
+        entries.extend(more);
+        [vec![shown], entries].concat()
+    };
+    let (code, said, _) = compare("promoted", [with("a"), with("b")]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("images of baseline, by digest"), "{said}");
+}
+
+#[test]
 fn what_changes_the_meaning_of_a_figure_forbids_the_comparison() {
     for (case, path, value, words) in [
         (

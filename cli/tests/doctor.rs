@@ -85,6 +85,22 @@ fn it_can_ask_for_another_user() {
 }
 
 #[test]
+fn the_kubeconfig_can_name_the_user_to_act_as() {
+    let api = Api::answering("doctor-rosa", vec![refusal(403, "Forbidden", "", "no")]);
+    api.run(&["doctor", "--context=rosa", "--output=json"]);
+    let asked = api.asked();
+    assert!(asked.iter().all(|it| it.ends_with(" as rosa")), "{asked:?}");
+    // An option counts more.
+    let api = Api::answering("doctor-paula", vec![refusal(403, "Forbidden", "", "no")]);
+    api.run(&["doctor", "--context=rosa", "--as=paula", "--output=json"]);
+    let asked = api.asked();
+    assert!(
+        asked.iter().all(|it| it.ends_with(" as paula")),
+        "{asked:?}"
+    );
+}
+
+#[test]
 fn the_result_can_be_json_and_the_operator_s_namespace_another_one() {
     let api = Api::answering(
         "doctor-json",

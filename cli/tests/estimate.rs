@@ -159,7 +159,7 @@ fn what_admission_refuses_is_refused_with_what_to_write() {
         (
             "/spec/candidates/1",
             json!({"name": "new", "image": "b"}),
-            "spec.candidates[1]: \"new\" is there twice",
+            "spec.candidates[1]: \"new\" occurs twice",
         ),
         ("/metadata/name", Value::Null, "metadata.name is missing"),
         (

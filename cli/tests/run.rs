@@ -247,7 +247,7 @@ fn another_benchmark_of_this_name_is_not_replaced() {
     let (code, said, progress) = texts(api.run(&TWO));
     assert_eq!((code, said.as_str()), (Some(1), ""));
     assert!(
-        progress.contains("another FrugalityBenchmark two in namespace default"),
+        progress.contains("FrugalityBenchmark two exists in namespace default with other settings"),
         "{progress}"
     );
     assert!(progress.contains("--name"), "{progress}");
@@ -260,8 +260,7 @@ fn another_benchmark_of_this_name_is_not_replaced() {
         progress.contains("two exists in namespace default with these settings"),
         "{progress}"
     );
-    let warning =
-        "warning: The run that exists stands. If you/rust:1 was pushed again, it is not measured";
+    let warning = "warning: the existing run is used. If you/rust:1 was pushed again, the new image is not measured";
     assert!(progress.contains(warning), "{progress}");
     assert!(said.starts_with("two: Pass"), "{said}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use frugality_operator::api::FrugalityBenchmark;
 use kubectl_frugality::{
-    summarize::{summary, summary_with},
+    summarize::{summaries, summary},
     table::TableStyle,
 };
 use serde_json::{Value, json};
@@ -60,11 +60,30 @@ const STATUSES: [&str; 13] = [
 ];
 
 #[test]
+fn benchmarks_of_several_namespaces_have_their_namespace() {
+    let of = |namespace: &str| {
+        let mut benchmark = benchmark("passed");
+        benchmark["metadata"]["namespace"] = json!(namespace);
+        serde_json::from_value::<FrugalityBenchmark>(benchmark).unwrap()
+    };
+    let heads = |namespaces: [&str; 2]| -> Vec<String> {
+        let text = summaries(&namespaces.map(of), TableStyle::default());
+        let lines = text.lines().filter(|line| line.ends_with("(BudgetsMet)"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(
+        heads(["shop", "mall"]),
+        ["shop/two: Pass (BudgetsMet)", "mall/two: Pass (BudgetsMet)"]
+    );
+    assert_eq!(heads(["shop", "shop"]), ["two: Pass (BudgetsMet)"; 2]);
+}
+
+#[test]
 fn without_headers_only_the_headings_of_tables_are_missing() {
     for name in STATUSES {
         let benchmark: FrugalityBenchmark = serde_json::from_value(benchmark(name)).unwrap();
         let [with, without] = [false, true].map(|no_headers| {
-            let text = summary_with(&benchmark, TableStyle { no_headers });
+            let text = summaries(std::slice::from_ref(&benchmark), TableStyle { no_headers });
             text.lines().map(one_line).collect::<Vec<_>>()
         });
         assert_eq!(without[0], with[0], "verdict and reason");
@@ -420,8 +439,8 @@ fn growth_of_memory_and_drift_of_latency_have_intervals() {
     assert_has(
         &text,
         &[
-            "memory of rust grows by 12.0 [10.0–14.0] MiB/h",
-            "mean latency of rust rises by 12.0 [10.0–14.0] ms/h",
+            "memory of rust changes by 12.0 [10.0–14.0] MiB/h",
+            "mean latency of rust changes by 12.0 [10.0–14.0] ms/h",
         ],
     );
     assert!(!text.contains("memory of python"), "{text}");

@@ -61,6 +61,21 @@ fn ledger() -> Vec<FrugalityTrial> {
 }
 
 #[test]
+fn the_run_before_an_edit_is_not_shown_as_the_present() {
+    let mut edited = passed();
+    let generation = edited["metadata"]["generation"].as_i64().unwrap();
+    edited["metadata"]["generation"] = json!(generation + 1);
+    let now = "2026-11-21T05:01:00Z".parse().unwrap();
+    let moment = view(&typed(&edited), &ledger(), now);
+    assert!(
+        moment.state.contains("waiting for the operator"),
+        "{moment:?}"
+    );
+    assert!(!moment.state.contains("mJ"), "{moment:?}");
+    assert_eq!((moment.trials, moment.lines.len()), (None, 0), "{moment:?}");
+}
+
+#[test]
 fn a_moment_shows_activity_time_left_and_the_figures_so_far() {
     let benchmark: FrugalityBenchmark = typed(&running(3));
     let now = |text: &str| view(&benchmark, &ledger(), text.parse().unwrap());

@@ -105,7 +105,7 @@ pub(crate) struct RunArguments {
     /// File with the body of each request
     #[arg(long)]
     body_file: Option<PathBuf>,
-    /// Report how latency changes during the measured run, also if the report has no room for its slices
+    /// Report the latency over time, even if the slices do not fit into the report
     #[arg(long)]
     course: bool,
     /// URL at which the meter reports its time

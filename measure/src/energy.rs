@@ -111,7 +111,7 @@ fn figures(evidence: &AttemptEvidence<'_>) -> Result<EnergyFigures, Void> {
 fn meter_relative_uncertainty(evidence: &AttemptEvidence<'_>, node_joules: f64) -> Option<f64> {
     let AttemptEvidence { attempt, series } = evidence;
     let Some(model) = series.last().meter.model else {
-        return series.max_of(|reading| reading.relative_uncertainty);
+        return series.relative_uncertainty();
     };
     let idle_seconds = attempt.measured.seconds();
     let counted = series.delta(attempt.measured, |reading| reading.node_cpu_seconds);

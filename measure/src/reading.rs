@@ -6,10 +6,18 @@
 //! error.
 
 mod error;
+mod left_out;
 mod pods;
+mod rise;
 mod series;
+mod steady;
 
-pub use self::error::ReadingError;
+pub use self::{
+    error::ReadingError,
+    left_out::{Extent, LeftOut, Variation, WorkingSets},
+    rise::Rise,
+    steady::Steady,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -168,6 +176,8 @@ pub struct Reading {
     pub saturated_readings: Option<f64>,
     /// The running pods. Pods that have ended are excluded.
     pub pods: Pods,
+    /// Summary of the readings before this one that [`Steady::thin`] left out.
+    pub left_out: Option<Box<LeftOut>>,
 }
 
 impl Reading {
@@ -256,6 +266,7 @@ pub fn read(
         source_age_seconds: scrape.number(series::LAST_TRUE_READING_AGE, &by_zone)?,
         saturated_readings: scrape.number(series::SATURATED_READINGS, &by_zone)?,
         pods: pods(&scrape, &zone)?,
+        left_out: None,
         zone,
     })
 }

@@ -25,7 +25,7 @@ pub enum Void {
     },
     /// A clock was stepped during the attempt.
     #[error(
-        "the clocks of meter and injector moved by {moved_seconds:.3} s against each other during \
+        "the offset between the clocks of meter and injector changed by {moved_seconds:.3} s during \
          the load (limit {limit_seconds} s)"
     )]
     ClockStepped {
@@ -42,13 +42,13 @@ pub enum Void {
     },
     /// On the node, the load did not end at the time by the injector's clock.
     #[error(
-        "by the injector's clock the load ended at {told_unix_seconds:.3}, and {seen_by} fell at \
-         {seen_unix_seconds:.3}: {:.3} s apart (limit {limit_seconds:.3} s)",
-        (seen_unix_seconds - told_unix_seconds).abs()
+        "{seen_by} fell {:.3} s away from the reported end of the load (limit {limit_seconds:.3} s): reported \
+         {reported_unix_seconds:.3}, seen {seen_unix_seconds:.3} (Unix seconds)",
+        (seen_unix_seconds - reported_unix_seconds).abs()
     )]
     LoadNotSeen {
         /// The end of the tail, in Unix seconds of the meter's clock.
-        told_unix_seconds: f64,
+        reported_unix_seconds: f64,
         /// The time of the load's step on the node, in Unix seconds of the meter's clock.
         seen_unix_seconds: f64,
         /// The largest allowed difference, in seconds.
@@ -58,8 +58,8 @@ pub enum Void {
     },
     /// The meter's counter moves in steps that are too large for the measured energy.
     #[error(
-        "the meter counts in steps of {resolution_joules:.6} J, which is more than {:.1} % of \
-         {joules:.3} J",
+        "the meter's counter has steps of {resolution_joules:.6} J. That is more than {:.1} % of the attempt's \
+         {joules:.3} J. Use a finer meter, or write a longer load.duration.",
         100.0 * limit_share
     )]
     MeterTooCoarse {
@@ -71,13 +71,17 @@ pub enum Void {
         limit_share: f64,
     },
     /// The board's supply was too weak.
-    #[error("the node was under-voltage for {seconds:.3} s of the attempt")]
+    #[error(
+        "the node's supply voltage was too low for {seconds:.3} s of the attempt. Use a stronger supply or a shorter cable."
+    )]
     UnderVoltage {
         /// Duration, in seconds.
         seconds: f64,
     },
     /// The board was throttled before the load.
-    #[error("the node was throttled ({cause}) for {seconds:.3} s before the load")]
+    #[error(
+        "the node was throttled ({cause}) for {seconds:.3} s before the load. Cool the node, or write a longer trials.idleBaseline."
+    )]
     NodeThrottled {
         /// The meter's name of the cause.
         cause: String,
@@ -85,7 +89,7 @@ pub enum Void {
         seconds: f64,
     },
     /// Others on the node were busier in the window than in the idle baselines, or the reverse.
-    #[error("neighbours used {extra:.3} {unit} more {busier} (limit {allowed:.3}): {who}")]
+    #[error("others on the node used {extra:.3} {unit} more {busier} (limit {allowed:.3}): {who}")]
     NeighbourActive {
         /// The neighbours, the busiest first.
         who: String,
@@ -116,16 +120,17 @@ pub enum Void {
     /// The two idle baselines differ by more than chance, and the effect exceeds its limit.
     #[error(
         "the node drew {before_watts:.3} W idle before the load and {after_watts:.3} W after it \
-         (± {standard_error_watts:.3} W): this changes the net energy by up to {effect_joules:.3} J \
-         (limit {allowed_joules:.3} J)"
+         (standard error of the difference: {}). This changes net energy by up to {effect_joules:.3} J (limit \
+         {allowed_joules:.3} J).",
+        .standard_error_watts.map_or_else(|| "unknown".to_owned(), |it| format!("{it:.3} W"))
     )]
     BaselineDrift {
         /// Mean power of the first idle baseline, in watts.
         before_watts: f64,
         /// Mean power of the second idle baseline, in watts.
         after_watts: f64,
-        /// Standard error of their difference, in watts.
-        standard_error_watts: f64,
+        /// Standard error of their difference, in watts; absent if the noise of idle power is unknown.
+        standard_error_watts: Option<f64>,
         /// The largest effect of the difference on the net energy, in joules.
         effect_joules: f64,
         /// The limit of the effect, in joules.
@@ -201,7 +206,8 @@ pub enum Void {
     },
     /// The meter restarted its counters.
     #[error(
-        "the meter restarted: it counted since {from_unix_seconds:.3}, then since {to_unix_seconds:.3}"
+        "the meter restarted during the attempt: its count began at {from_unix_seconds:.3}, and again at \
+         {to_unix_seconds:.3} (Unix seconds)"
     )]
     MeterRestarted {
         /// Start of the meter's count before the restart, in Unix seconds.
@@ -239,7 +245,9 @@ pub enum Void {
         to: String,
     },
     /// A counter behind the figures decreased: a reset, a wrap or a restart.
-    #[error("the counter of {counter} went from {from:.6} down to {to:.6} at {at_unix_seconds:.3}")]
+    #[error(
+        "the counter of {counter} fell from {from:.6} to {to:.6} at {at_unix_seconds:.3} (Unix seconds)"
+    )]
     CounterDecreased {
         /// The counter's quantity and owner.
         counter: String,
@@ -279,7 +287,7 @@ pub enum Void {
     /// Readings were missing for too long, or around a window's end.
     #[error(
         "the readings were interrupted: none covers the {:.3} s from {from_unix_seconds:.3} to \
-         {to_unix_seconds:.3} (limit {limit_seconds:.3} s)",
+         {to_unix_seconds:.3} (Unix seconds; limit {limit_seconds:.3} s)",
         to_unix_seconds - from_unix_seconds
     )]
     ReadingsInterrupted {

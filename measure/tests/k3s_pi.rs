@@ -15,15 +15,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use frugality_measure::attempt::{Attempt, Windows, assess, windows};
+use frugality_measure::attempt::{Assessment, Attempt, Windows, assess, windows};
 use frugality_measure::energy::{Limits, Window};
 use frugality_measure::figures::LoadSpan;
 use frugality_measure::fortio::{Amount, FortioResult};
 use frugality_measure::latency::Histogram;
 use frugality_measure::load::LoadResult;
-use frugality_measure::reading::{MeterIdentity, PodReading, Provenance, Reading};
+use frugality_measure::reading::{MeterIdentity, PodReading, Provenance, Reading, Steady};
 use frugality_measure::report::{ClockOffset, InjectionReport, REPORT_VERSION};
 use frugality_measure::void::Void;
+use serde_json::Value;
 
 const T0: f64 = 1_795_236_900.0;
 const STEP_SECONDS: f64 = 0.1;
@@ -279,6 +280,10 @@ impl Scene {
     }
 
     fn void(&self, seed: u64) -> Option<Void> {
+        self.assess(&self.readings(seed)).err()
+    }
+
+    fn assess(&self, readings: &[Reading]) -> Result<Assessment, Void> {
         let report = self.report();
         let times = self.times();
         let found: Windows = windows(&report, 3.0, self.baseline_seconds).unwrap();
@@ -287,7 +292,7 @@ impl Scene {
             report: &report,
             windows: &found,
             idle_before: times.idle_before,
-            readings: &self.readings(seed),
+            readings,
             candidate_pods: &pods("server"),
             workloads: &BTreeMap::new(),
             database_pods: &pods("database"),
@@ -296,7 +301,6 @@ impl Scene {
             expected_status: &[200],
             limits: Limits::new(12.0),
         })
-        .err()
     }
 
     /// The number of void attempts of [`ATTEMPTS`], by reason.
@@ -401,12 +405,14 @@ impl Meter {
             processors_stolen_seconds: None,
             source_age_seconds: None,
             saturated_readings: None,
+            left_out: None,
             pods: self
                 .pods
                 .iter()
                 .map(|(uid, (joules, seconds))| PodReading {
                     joules: Some(*joules),
                     cpu_seconds: Some(*seconds),
+                    working_set_bytes: Some(1e7 + 4096.0 * (2.0 * joules).round()),
                     ..PodReading::of(uid, "any", uid)
                 })
                 .collect(),
@@ -487,5 +493,91 @@ fn a_wrong_clock_is_detected_if_load_and_rest_differ() {
         let voids = scene.voids();
         println!("WrongClock, {name}: {voids:?} of {ATTEMPTS}");
         assert_eq!(voids, BTreeMap::from([("LoadNotSeen", ATTEMPTS)]), "{name}");
+    }
+}
+
+/// The readings as the operator keeps them: thinned again and again while the load is on.
+fn thinned(scene: &Scene, readings: Vec<Reading>) -> Vec<Reading> {
+    let load = scene.times().load;
+    let mut kept = Vec::new();
+    for reading in readings {
+        let now = reading.at_unix_seconds();
+        kept.push(reading);
+        if now < load.end_unix_seconds && kept.len() % 100 == 0 {
+            let steady = Steady {
+                from_unix_seconds: load.start_unix_seconds + 60.0,
+                to_unix_seconds: now - 60.0,
+                groups: ["server", "database"]
+                    .map(|uid| Arc::new(BTreeSet::from([uid.to_owned()])))
+                    .to_vec(),
+            };
+            steady.thin(&mut kept);
+        }
+    }
+    kept
+}
+
+/// Whether two JSON values are equal, numbers within `share` of each other.
+fn agree(one: &Value, other: &Value, share: f64) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
+            (one - other).abs() <= share * one.abs().max(other.abs())
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| agree(a, b, share))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .all(|(key, a)| other.get(key).is_some_and(|b| agree(a, b, share)))
+        }
+        _ => one == other,
+    }
+}
+
+#[test]
+fn readings_that_a_long_window_does_without_change_no_figure_and_no_check() {
+    for trouble in [
+        Trouble::None,
+        Trouble::Neighbour,
+        Trouble::HostProcess,
+        Trouble::HalfWay,
+        Trouble::Stays,
+        Trouble::WrongClock,
+        Trouble::WeakSupply,
+        Trouble::HotBefore,
+        Trouble::OwnHeat,
+    ] {
+        let scene = Scene {
+            window_seconds: 3600.0,
+            baseline_seconds: 15.0,
+            load_cpus: [1.4, 1.6],
+            packets: 0.15,
+            trouble,
+        };
+        let all = scene.readings(1);
+        let kept = thinned(&scene, all.clone());
+        assert!(
+            kept.len() < all.len() / 5,
+            "{} of {}",
+            kept.len(),
+            all.len()
+        );
+        match (scene.assess(&all), scene.assess(&kept)) {
+            (Ok(with_all), Ok(with_kept)) => {
+                let json = |of: &Assessment| serde_json::to_value(&of.energy).unwrap();
+                let (with_all, with_kept) = (json(&with_all), json(&with_kept));
+                assert!(
+                    agree(&with_all, &with_kept, 1e-9),
+                    "{trouble:?}: {with_all:#} {with_kept:#}"
+                );
+            }
+            (with_all, with_kept) => {
+                let reason = |of: Result<Assessment, Void>| of.err().map(|void| void.reason());
+                assert_eq!(reason(with_all), reason(with_kept), "{trouble:?}");
+            }
+        }
     }
 }

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::power::SourceProvenance;
-use crate::power::sysfs::read_text;
 
 const MICROJOULES_PER_JOULE: f64 = 1e6;
 /// A year at 30 kW, in microjoules.
@@ -32,6 +31,17 @@ pub(crate) enum BridgeError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// The counter of the last meter can't be read. A new counter would begin at 0, which Kepler takes for a full turn.
+    #[error(
+        "the last counter of Kepler's powercap tree, {}, is no number: {found}. Delete the tree and restart Kepler.",
+        .path.display()
+    )]
+    NoCounter {
+        /// The counter's file.
+        path: PathBuf,
+        /// Content of the file, or the system's error.
+        found: String,
     },
     /// The meter polls the instrument too seldom.
     #[error(
@@ -102,9 +112,7 @@ impl Bridge {
             }
         }
         make(&zone)?;
-        let base_microjoules = read_text(&zone.join(COUNTER))
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0);
+        let base_microjoules = last_counter(&zone.join(COUNTER))?;
         let bridge = Self {
             zone,
             base_microjoules,
@@ -139,6 +147,22 @@ impl Bridge {
         fs::write(&fresh, format!("{value}\n"))
             .and_then(|()| fs::rename(&fresh, &path))
             .map_err(|source| BridgeError::Unwritable { path, source })
+    }
+}
+
+/// The counter that the last meter wrote; 0 if no meter wrote one.
+fn last_counter(path: &Path) -> Result<u64, BridgeError> {
+    let no_counter = |found: String| BridgeError::NoCounter {
+        path: path.to_owned(),
+        found,
+    };
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(no_counter(error.to_string())),
+        Ok(text) => text
+            .trim()
+            .parse()
+            .map_err(|_| no_counter(format!("{:?}", text.trim()))),
     }
 }
 

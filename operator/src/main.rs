@@ -67,7 +67,7 @@ struct Run {
     /// Name of the operator's pod, for events.
     #[arg(long, env = "POD_NAME")]
     pod_name: Option<String>,
-    /// Address of the operator's pod, where injectors compare their clock if the meter reports no time.
+    /// Address of the operator's pod. If the meter reports no time, injectors compare their clock with the operator's.
     #[arg(long, env = "POD_IP")]
     pod_ip: Option<IpAddr>,
     /// Image with Fortio and frugality-injector.
@@ -91,13 +91,13 @@ struct Run {
     /// PriorityClass of the pods of benchmarks. Empty: the cluster's default.
     #[arg(long, env = "FRUGALITY_PRIORITY_CLASS_NAME", default_value = "")]
     priority_class_name: String,
-    /// Secrets of the benchmarks' namespaces with which kubelet pulls the images of their pods, as JSON.
+    /// Pull Secrets for the pods of benchmarks, as JSON. Each namespace of a benchmark needs them.
     #[arg(long, env = "FRUGALITY_IMAGE_PULL_SECRETS", default_value = "[]", value_parser = json::<PullSecrets>)]
     image_pull_secrets: PullSecrets,
     /// Namespace of the meters' pods; the operator's own if absent.
     #[arg(long, env = "FRUGALITY_METER_NAMESPACE")]
     meter_namespace: Option<String>,
-    /// Labels of the meters' pods: frugality-meter or Kepler.
+    /// Label selector of the meters' pods (frugality-meter or Kepler).
     #[arg(
         long,
         env = "FRUGALITY_METER_SELECTOR",
@@ -115,7 +115,7 @@ struct Run {
     /// Port of the meters.
     #[arg(long, env = "FRUGALITY_METER_PORT", default_value_t = 28282)]
     meter_port: u16,
-    /// More than any measured node can draw, in watts; readings that imply more are refused.
+    /// Upper limit of a measured node's power, in watts. The operator refuses readings that imply more.
     #[arg(long, env = "FRUGALITY_MAX_NODE_WATTS")]
     max_node_watts: Option<f64>,
     /// Where to serve /metrics, /healthz, /readyz and /time.

@@ -6,7 +6,7 @@
 //!
 //! Each module uses only the modules before it in this list: `protocol`, `names`, [`facts`] and [`action`];
 //! [`baseline`]; [`settings`]; [`ledger`]; [`retention`]; [`images`]; [`placement`]; [`objects`] and [`verdict`]; `database` and
-//! [`report`]; `context`; [`stages`]. `trace` uses [`facts`] alone.
+//! [`report`]; `context`; [`stages`]. `trace` uses [`facts`] and [`objects`].
 
 pub mod action;
 pub mod baseline;
@@ -121,9 +121,9 @@ pub fn plan(
                 Outcome::Void,
                 Reason::Superseded,
                 &if trial.spec.run == run {
-                    "the run ended with it, because of an edit of the spec".to_owned()
+                    "an edit of the spec ended the run while this attempt was open".to_owned()
                 } else {
-                    format!("the run ended with it, because the spec asks for run {run}")
+                    format!("an edit of the spec started run {run} while this attempt was open")
                 },
                 now_unix_seconds,
             );

@@ -38,6 +38,7 @@ mod verdict_control;
 mod verdict_costs;
 mod verdict_detection;
 mod verdict_endurance;
+mod verdict_errors;
 mod verdict_latency;
 mod verdict_levels;
 mod verdict_looks;

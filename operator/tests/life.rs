@@ -173,9 +173,7 @@ fn a_block_that_pauses_for_long_is_measured_again() {
         let message = trial.unwrap().status.as_ref().unwrap().message.clone();
         assert_eq!(
             message.as_deref(),
-            Some(
-                "60 min passed since the trial before it in its block, and at most 30 min are allowed"
-            )
+            Some("60 min passed since the trial before it in its block (limit 30 min)")
         );
         let notes = &status(&world, 0).notes;
         assert!(
@@ -219,11 +217,7 @@ fn a_block_that_always_pauses_ends_the_run() {
     assert_eq!(status.verdict, Some(Verdict::Invalid));
     let end = status.end().unwrap();
     assert_eq!(end.reason, Reason::TooManyVoidAttempts.as_str());
-    assert!(
-        end.message.contains("at most 30 min are allowed"),
-        "{}",
-        end.message
-    );
+    assert!(end.message.contains("(limit 30 min)"), "{}", end.message);
 }
 
 /// Look 1 decides after an edit of the budgets, while a trial of a later block is open.

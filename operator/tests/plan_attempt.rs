@@ -167,7 +167,10 @@ fn the_attempt_waits_until_both_pods_of_a_server_are_ready() {
         }))
     };
     let unready = with_second(|pod| pod.ready_since_unix_seconds = None);
-    assert!(unready.contains("has not answered 200"), "{unready}");
+    assert!(
+        unready.contains("GET /healthz on port 8080 was not asked yet"),
+        "{unready}"
+    );
     let ready = with_second(|_| ());
     assert!(ready.ends_with("checking the database"), "{ready}");
 }
@@ -279,6 +282,56 @@ fn a_measured_attempt_has_a_course_whose_sums_are_its_totals() {
         ),
         "{without:?}"
     );
+}
+
+#[test]
+fn readings_are_thinned_only_while_the_load_is_on_and_far_from_its_ends() {
+    let steady = |world: &World| {
+        let plan = changed(world, |observed| {
+            let now = world.now;
+            for pod in observed
+                .pods
+                .iter_mut()
+                .filter(|pod| pod.role == Role::Injector.as_str())
+            {
+                pod.started_unix_seconds = Some(now.floor());
+            }
+        });
+        let [watch] = plan.watch.try_into().unwrap();
+        watch.steady
+    };
+    let mut world = after("measuring the idle baseline");
+    assert_eq!(steady(&world), None);
+    run_to(&mut world, "load is on");
+    let stretch = steady(&world).unwrap();
+    let slot = &world.slots[0];
+    let record = slot.trials.last().unwrap().status.as_ref().unwrap();
+    let newest = world.observed(0).sessions[&slot.trials.last().unwrap().name_any()]
+        .readings
+        .last()
+        .unwrap()
+        .at_unix_seconds();
+    // A warm-up of 2 s, and requests that take up to 3 s.
+    let began = record.idle_before.unwrap().end_unix_seconds;
+    assert!(
+        stretch.from_unix_seconds > began + 180.0,
+        "{stretch:?} {began}"
+    );
+    assert!(
+        stretch.to_unix_seconds < newest - 120.0,
+        "{stretch:?} {newest}"
+    );
+    let groups: Vec<Vec<String>> = stretch
+        .groups
+        .iter()
+        .map(|group| group.iter().cloned().collect())
+        .collect();
+    assert_eq!(
+        groups,
+        [record.candidate_pods.clone(), record.database_pods.clone()]
+    );
+    world.advance_to(world.loads[0].end + 1.0);
+    assert_eq!(steady(&world), None);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_winner_beats_every_other() {
     let columns = close.status.columns.unwrap();
     // The two that lead are named. Ratio and figures show the first of them, against the next candidate.
     assert_eq!(columns.winner.as_deref(), Some("rust, go"));
-    assert_eq!(columns.ratio.as_deref(), Some("0.33 [0.32–0.35]"));
+    assert_eq!(columns.ratio.as_deref(), Some("0.33 [0.31–0.35]"));
     assert_eq!(columns.energy.as_deref(), Some("rust: 10.0 mJ gross"));
     assert_eq!(columns.candidate.as_deref(), Some("rust"));
     assert_eq!(close.status.verdict, Some(Verdict::Reported));

@@ -29,13 +29,14 @@ fn with_meter(uncertainty: f64) -> impl Fn(i32, &str) -> Trial {
 fn only_joules_include_the_meters_accuracy() {
     let status = status(&two(), with_meter(0.03)).status;
     let result = &status.results[0];
-    // √((1.963243 · 0.01)² + (2 · 0.03)²) = 0.0631299
-    let end = 0.063_129_9_f64.exp();
-    for figure in [
-        result.gross_joules_per_request.unwrap(),
-        result.net_joules_per_request.unwrap(),
-        result.attributed_joules_per_request.unwrap(),
+    // √((1.963243 · 0.01)² + (2 · 0.03)²) = 0.0631299. The meter states its accuracy for gross
+    // joules, and net joules are 0.6 of them.
+    for (figure, share) in [
+        (result.gross_joules_per_request.unwrap(), 1.0),
+        (result.net_joules_per_request.unwrap(), 0.6),
+        (result.attributed_joules_per_request.unwrap(), 1.0),
     ] {
+        let end = (1.963_243_f64 * 0.01).hypot(2.0 * 0.03 / share).exp();
         assert_near(figure.upper, figure.value * UPPER);
         let expanded = figure.expanded.unwrap();
         assert!(expanded.covers_meter);
@@ -47,7 +48,7 @@ fn only_joules_include_the_meters_accuracy() {
     // One meter measured both candidates, so its gain error cancels.
     assert_eq!(status.comparisons[0].ratio.expanded, None);
     let columns = status.columns.unwrap();
-    assert_eq!(columns.energy.as_deref(), Some("10.0±0.6 mJ gross"));
+    assert_eq!(columns.energy.as_deref(), Some("10.0±0.7 mJ gross"));
 }
 
 #[test]
@@ -61,14 +62,14 @@ fn joules_include_the_timing_error_at_the_windows_edges() {
         .status;
         let result = &status.results[0];
         // Net is 0.6 of gross here, with the same uncertainty in joules. Attributed joules take over the
-        // relative uncertainty of net.
-        for (figure, of_ends) in [
-            (result.gross_joules_per_request, 0.004_f64),
-            (result.net_joules_per_request, 0.004 / 0.6),
-            (result.attributed_joules_per_request, 0.004 / 0.6),
+        // relative uncertainty of net at the edges.
+        for (figure, of_ends, share) in [
+            (result.gross_joules_per_request, 0.004_f64, 1.0),
+            (result.net_joules_per_request, 0.004 / 0.6, 0.6),
+            (result.attributed_joules_per_request, 0.004 / 0.6, 1.0),
         ] {
             let figure = figure.unwrap();
-            let type_b = of_ends.hypot(of_meter.unwrap_or(0.0));
+            let type_b = of_ends.hypot(of_meter.unwrap_or(0.0) / share);
             let half = (1.963_243_f64 * 0.01).hypot(2.0 * type_b);
             let expanded = figure.expanded.unwrap();
             assert_near(expanded.upper, figure.value * half.exp());
@@ -158,7 +159,7 @@ fn joule_budgets_are_decided_on_the_bound_with_the_meters_accuracy() {
     let message = undecided("0.0105", 0.023);
     assert!(
         message.contains(
-            "more blocks would decide: raise spec.trials.blocks, which starts a new run."
+            "more blocks would decide. Write a larger spec.trials.blocks. This starts a new run."
         ),
         "{message}"
     );
@@ -430,7 +431,7 @@ fn earlier_tries_are_disclosed() {
     let message = column_message(&status);
     assert!(
         message.starts_with(
-            "This is try 3 of 3 with these settings, decided at an error of 0.338 %. All tries together have "
+            "This is try 3 of 3 with these settings, decided at an error of 0.338 %. All tries together have an error of "
         ),
         "{message}"
     );

@@ -134,7 +134,7 @@ fn a_ratio_budget_closer_to_one_than_the_noise_floor_is_refused() {
     let plan = run(&ratio_budget("1", true), 1.0);
     let found = &plan.status.budgets[0];
     assert_eq!(found.outcome, BudgetOutcome::BelowNoiseFloor);
-    let words = "the limit 1 is closer to 1 than the noise floor of 1.98 %";
+    let words = "less than the noise floor of 1.98 %";
     assert!(found.message.contains(words), "{}", found.message);
 }
 

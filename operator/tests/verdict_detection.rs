@@ -5,6 +5,7 @@ use frugality_operator::api::{DecidingFigure, FrugalityBenchmarkStatus, Verdict}
 use super::common::{
     entries::{SPREAD, Trial},
     judgement::{budgets, status, usual},
+    two_with,
 };
 use serde_json::json;
 
@@ -40,9 +41,9 @@ fn net_energy_below_the_limit_of_all_trials_is_withheld() {
     let why = of("rust").withheld.join("; ");
     assert!(
         why.starts_with("net joules missing in 5 of 5 trials: net energy of 5.940 J")
-            && why.contains("below the detection limit of 7.562 J over all trials of the run")
+            && why.contains("below the detection limit of 7.562 J, which follows from all trials of the run")
             && why.ends_with(
-                "because half the difference of the two idle baselines varies by 0.0474 W"
+                "half the difference of their two idle baselines has a standard deviation of 0.0474 W"
             ),
         "{why}"
     );
@@ -76,6 +77,28 @@ fn baselines_that_differ_widen_only_net_joules() {
         (half(after) - half(before).hypot(2.0 * widest)).abs() < 1e-4,
         "{after:?}"
     );
+}
+
+#[test]
+fn baselines_that_differ_widen_the_ratio_of_net_joules() {
+    let benchmark = two_with(&[("/energy", json!({"decidingFigure": "Net"}))]);
+    let found = |drift_joules| {
+        let plan = status(&benchmark, |block, candidate| Trial {
+            drift_joules: (candidate == "rust").then_some(drift_joules).flatten(),
+            ..usual(block, candidate)
+        });
+        plan.status.comparisons[0].clone()
+    };
+    let (steady, drifting) = (found(None), found(Some(0.3)));
+    assert_eq!(steady.ratio.value.to_bits(), drifting.ratio.value.to_bits());
+    let half = |figure: frugality_operator::api::Figure| (figure.bounds().1 / figure.value).ln();
+    let widest = 0.3 / (6.0 * (-0.02_f64).exp());
+    assert!(
+        (half(drifting.ratio) - half(steady.ratio).hypot(2.0 * widest)).abs() < 1e-3,
+        "{steady:?} {drifting:?}"
+    );
+    // A drift of more than the difference between the candidates: no winner.
+    assert!(steady.separated && !found(Some(6.0)).separated);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn two_servers_that_the_injector_limits_have_no_tie_and_no_winner() {
         "the injector's CPUs were 97.0 % busy",
         "48.0 % of the measured node's CPU in use",
         "write a load.rate that every candidate reaches, give the injector more CPU, or ask for larger answers",
-        "The limit is 28500 requests/s, and nginx may reach more.",
+        "The injector's limit is 28500 requests/s, and nginx may reach more.",
     ] {
         assert!(message.contains(words), "{words:?} in {message}");
     }
@@ -188,7 +188,7 @@ fn connections_that_wait_for_the_injector_limit_all_trials_or_none() {
     let most_low = of([0.85, 0.85, 0.85, 0.99, 0.99]);
     let (_, reason, message) = judged_as(&most_low);
     assert_eq!(reason, "InjectorLimited");
-    let words = "the connections waited for answers only 85.0 % of the time, and 90.0 % are needed";
+    let words = "the connections waited for answers for only 85.0 % of the time (at least 90.0 % are needed)";
     assert!(message.contains(words), "{message}");
 }
 
@@ -289,7 +289,7 @@ fn at_a_rate_that_is_reached_joules_are_compared_and_times_withheld() {
     );
     let notes = plan.status.notes.join("; ");
     assert!(
-        notes.contains("The rate was reached, so joules count"),
+        notes.contains("The rate was reached, so the joules are valid"),
         "{notes}"
     );
 }

@@ -67,7 +67,7 @@ fn points_beyond_the_errors_of_all_candidates_are_not_measured() {
         status.columns.as_ref().unwrap().trials.as_deref(),
         Some("40/40")
     );
-    let note = "At c8-max the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged; not measured: c16-max, c32-max.";
+    let note = "At c8-max the error ratio of every candidate exceeded load.sweep.maxErrorRatio. This point is shown and not judged; not measured: c16-max, c32-max.";
     assert!(status.notes.iter().any(|n| n == note), "{:?}", status.notes);
     // After its first round, the run continues below the end.
     trials.retain(|t| t.spec.block <= 4);
@@ -123,7 +123,7 @@ fn a_sweep_ends_separately_for_each_number_of_replicas() {
             .flat_map(|it| [*it, *it])
             .collect::<Vec<_>>()
     );
-    let note = "At c2-max-x1 the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged; not measured: c4-max-x1, c8-max-x1. At c8-max-x3 the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged.";
+    let note = "At c2-max-x1 the error ratio of every candidate exceeded load.sweep.maxErrorRatio. This point is shown and not judged; not measured: c4-max-x1, c8-max-x1. At c8-max-x3 the error ratio of every candidate exceeded load.sweep.maxErrorRatio. This point is shown and not judged.";
     assert!(
         plan.status.notes.iter().any(|n| n == note),
         "{:?}",
@@ -150,7 +150,7 @@ fn one_note_reports_the_ends_of_eight_numbers_of_replicas() {
     let benchmark = two_with(&[("/load", load), ("/database", json!(null))]);
     let plan = judged_over(&benchmark, failing(8));
     assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
-    let of_ends = |note: &&String| note.contains("passed load.sweep.maxErrorRatio");
+    let of_ends = |note: &&String| note.contains("exceeded load.sweep.maxErrorRatio");
     let notes: Vec<_> = plan.status.notes.iter().filter(of_ends).collect();
     assert_eq!(notes.len(), 1, "{notes:?}");
     for replicas in 1..=8 {
@@ -218,7 +218,7 @@ fn the_point_where_errors_end_a_sweep_is_not_judged() {
     assert_ended(&plan, Verdict::Pass, Reason::BudgetsMet.as_str());
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
     assert_eq!(plan.status.results.len(), 8);
-    let note = "At c8-max the errors of every candidate passed load.sweep.maxErrorRatio. This point is shown and not judged.";
+    let note = "At c8-max the error ratio of every candidate exceeded load.sweep.maxErrorRatio. This point is shown and not judged.";
     assert!(
         plan.status.notes.iter().any(|n| n == note),
         "{:?}",

@@ -109,7 +109,7 @@ fn a_target_that_no_point_keeps_has_no_figure() {
     assert_eq!(budget.outcome, BudgetOutcome::Withheld);
     assert_eq!(budget.figure, None);
     assert!(
-        budget.message.ends_with("no point keeps p99 ≤ 10 ms."),
+        budget.message.ends_with("no point meets p99 ≤ 10 ms."),
         "{}",
         budget.message
     );
@@ -172,13 +172,13 @@ fn failed_requests_do_not_keep_the_target() {
     let undecided = with_errors(8);
     assert_eq!(undecided.outcome, BudgetOutcome::Withheld);
     assert!(
-        undecided.message.contains("no point is shown to keep"),
+        undecided.message.contains("no point is shown to meet"),
         "{}",
         undecided.message
     );
     let failed = with_errors(20);
     assert!(
-        failed.message.ends_with("no point keeps p99 ≤ 30 ms."),
+        failed.message.ends_with("no point meets p99 ≤ 30 ms."),
         "{}",
         failed.message
     );
@@ -235,7 +235,7 @@ fn a_percentile_that_is_not_known_keeps_no_target() {
     let plan = judged_over(&benchmark, saturating);
     assert_eq!(only(&plan).outcome, BudgetOutcome::Withheld);
     let message = &only(&plan).message;
-    assert!(message.contains("no point is shown to keep"), "{message}");
+    assert!(message.contains("no point is shown to meet"), "{message}");
 }
 
 #[test]

@@ -482,7 +482,7 @@ fn a_part_that_is_unknown_in_one_trial_is_withheld() {
     assert!(
         withheld
             .iter()
-            .any(|why| why.contains("attributed joules of rust apart")),
+            .any(|why| why.contains("attributed joules of the single servers rust")),
         "{withheld:?}"
     );
     assert!(workloads[0].cpu_milliseconds_per_request.is_some());

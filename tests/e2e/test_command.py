@@ -108,7 +108,7 @@ def test_a_second_run_of_the_same_name_follows_the_first(two: subprocess.Complet
     assert (again.returncode, again.stdout) == (0, two.stdout), again.stderr
     other = frugality("run", FORTIO, "--name=two", *LOAD)
     assert other.returncode == 1
-    assert "is not replaced" in other.stderr
+    assert "exists in namespace" in other.stderr
 
 
 def test_watch_in_a_pipe_ends_with_the_verdict(one: subprocess.CompletedProcess[str]) -> None:

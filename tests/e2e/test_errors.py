@@ -20,7 +20,7 @@ from session import Session
         (NO_IMAGE, "ImagePullFailed", "candidate missing: .*no-such-server"),
         (AS_ROOT, "ImageRunsAsRoot", "candidate root: .*image will run as root.*runAsUser"),
         (CRASHES, "CandidateCrashed", "crashing: .*ended 2 times .*: exit code 3: lost its configuration"),
-        (WRONG_PORT, "CandidateNotReady", "not ready 15 s after its start: nothing listens on port 9090"),
+        (WRONG_PORT, "CandidateNotReady", "the server was not ready 15 s after its start: nothing listens on port 9090"),
         (NO_DATABASE, "ImagePullFailed", "database: .*postgresql:15-missing"),
     ],
     ids=lambda value: value.name if isinstance(value, Benchmark) else "",

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use frugality_operator::{api::DecidingFigure, text};
+use frugality_operator::{
+    api::{DecidingFigure, FrugalityTrial},
+    text,
+};
 use serde_json::{Map, Value, json};
 
 use super::side::Side;
@@ -49,6 +52,7 @@ pub(super) fn changes(one: &Side, other: &Side) -> Vec<Change> {
         serde_json::to_value(&side.benchmark.spec).unwrap_or_default()
     });
     let mut changes = nodes(one, other);
+    changes.extend(of_candidates(one, other));
     for (field, why) in MEASURED {
         let [one, other] = [&specs[0], &specs[1]].map(|spec| &spec[field]);
         differences(field, one, other, Some(why), &mut changes);
@@ -127,14 +131,6 @@ fn nodes(one: &Side, other: &Side) -> Vec<Change> {
             "another kind of joules decides",
         ),
     ];
-    let known = |set: BTreeSet<String>| {
-        let values: Vec<_> = set.into_iter().collect();
-        if values.is_empty() {
-            dash()
-        } else {
-            values.join(", ")
-        }
-    };
     let software = ["kernel", "governor", "firmware"].map(|field| {
         (
             field,
@@ -154,6 +150,61 @@ fn nodes(one: &Side, other: &Side) -> Vec<Change> {
             forbids: Some(why),
         })
         .collect()
+}
+
+/// Node, zone and settings of the meter of each candidate, if both ledgers have attempts of it. The status names only the
+/// nodes of all candidates together.
+fn of_candidates(one: &Side, other: &Side) -> Vec<Change> {
+    type Of = fn(&FrugalityTrial) -> Option<String>;
+    let properties: [(&str, Of, &str); 3] = [
+        (
+            "node",
+            |it| Some(it.spec.measured_node.clone()),
+            "another node draws another power for the same work",
+        ),
+        (
+            "zone of the meter",
+            |it| Some(it.status.as_ref()?.energy.as_ref()?.zone.clone()),
+            "another zone is another part of the node",
+        ),
+        (
+            "settings of the meter",
+            |it| {
+                it.status
+                    .as_ref()?
+                    .energy
+                    .as_ref()?
+                    .meter
+                    .configuration
+                    .clone()
+            },
+            "a meter with other settings has another error",
+        ),
+    ];
+    let mut changes = Vec::new();
+    for candidate in one.candidates().intersection(&other.candidates()) {
+        for (what, of, why) in properties {
+            let [before, after] = [one, other].map(|side| side.of_candidate(candidate, of));
+            if !before.is_empty() && !after.is_empty() && before != after {
+                changes.push(Change {
+                    what: format!("{what} of {candidate}"),
+                    one: known(before),
+                    other: known(after),
+                    forbids: Some(why),
+                });
+            }
+        }
+    }
+    changes
+}
+
+fn known(set: BTreeSet<String>) -> String {
+    let values: Vec<_> = set.into_iter().collect();
+    if values.is_empty() {
+        dash()
+    } else {
+        values.join(", ")
+    }
 }
 
 /// The confidence of the intervals, which depends on the number of looks.
@@ -184,10 +235,10 @@ fn other_images(one: &Side, other: &Side) -> Option<Change> {
 
 /// The images of the candidates that ran, by digest. That they differ is what a comparison is about.
 fn images(one: &Side, other: &Side) -> Vec<Change> {
-    let names: BTreeSet<&str> = [one, other]
+    let names: BTreeSet<&str> = one
+        .candidates()
         .into_iter()
-        .flat_map(|side| &side.benchmark.spec.candidates)
-        .map(|candidate| candidate.name.as_str())
+        .chain(other.candidates())
         .collect();
     names
         .into_iter()

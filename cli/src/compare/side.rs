@@ -60,6 +60,32 @@ impl Side {
             .collect()
     }
 
+    /// Candidates that have attempts, with the releases that a run took from a FrugalityBaseline.
+    pub(super) fn candidates(&self) -> BTreeSet<&str> {
+        let of_ledger = self.measured.iter().map(|it| it.spec.candidate.as_str());
+        let of_spec = self.benchmark.spec.candidates.iter();
+        let status = self.benchmark.current_status();
+        let results = status.into_iter().flat_map(|it| &it.results);
+        let shown: BTreeSet<&str> = results.map(|it| it.candidate.as_str()).collect();
+        of_spec
+            .map(|it| it.name.as_str())
+            .chain(of_ledger.filter(|name| shown.contains(name)))
+            .collect()
+    }
+
+    /// A property of a candidate's attempts.
+    pub(super) fn of_candidate(
+        &self,
+        candidate: &str,
+        value: fn(&FrugalityTrial) -> Option<String>,
+    ) -> BTreeSet<String> {
+        self.measured
+            .iter()
+            .filter(|it| it.spec.candidate == candidate)
+            .filter_map(value)
+            .collect()
+    }
+
     /// A property of the node's software, over all attempts.
     pub(super) fn platform(&self, field: &str) -> BTreeSet<String> {
         self.measured

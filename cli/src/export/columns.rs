@@ -24,6 +24,7 @@ pub(super) enum Cell {
     Real(f64),
     Integer(i64),
     Count(u64),
+    Flag(bool),
 }
 
 impl From<&String> for Cell {
@@ -41,7 +42,7 @@ macro_rules! cell_from {
         })*
     };
 }
-cell_from!(String => Text, f64 => Real, i64 => Integer, i32 => Integer, u64 => Count);
+cell_from!(String => Text, f64 => Real, i64 => Integer, i32 => Integer, u64 => Count, bool => Flag);
 
 macro_rules! columns {
     ($(#[doc = $meaning:literal] $name:literal = |$attempt:ident| $cell:expr;)*) => {
@@ -120,7 +121,7 @@ columns! {
     /// Share of the injector's CPU in use, from 0 to 1.
     "injectorCpuShare" = |a| a.status?.injector_cpu.as_ref()?.share(a.status?.window?.seconds())?;
     /// Whether this attempt alone shows that the injector set the rate. Rate, times and gross joules are then not the candidate's.
-    "isInjectorLimited" = |a| a.status.filter(|it| it.requests.is_some()).map(|it| warning(it).is_some().to_string())?;
+    "isInjectorLimited" = |a| a.requests().and(a.status).map(|it| warning(it).is_some())?;
     /// Cycles that did not begin, because no agent was free. With open arrivals and no script: requests.
     "droppedCycles" = |a| a.status?.k6.as_ref()?.dropped_cycles;
     /// How often a check of the script did not hold, over all checks. Only with a script that has checks.

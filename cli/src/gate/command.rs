@@ -29,7 +29,7 @@ Exit codes:
   12  Invalid: the experiment can't give a trustworthy figure
   13  Error: something did not work
   14  no verdict within --timeout
-  15  nothing was judged: no budgets, or none about the image
+  15  no budget was judged for the image
   16  the benchmark measures other images than --image
    1  the benchmark could not be read, or a file could not be written
    2  the command line is wrong

@@ -160,7 +160,7 @@ fn repeated(schema: &JSONSchemaProps, items: &[Value], path: &str, broken: &mut 
     let keys: Vec<_> = items.iter().filter_map(key_of).collect();
     for (index, key) in keys.iter().enumerate() {
         if keys[..index].contains(key) {
-            broken.push(format!("{path}[{index}]: {key} is there twice"));
+            broken.push(format!("{path}[{index}]: {key} occurs twice"));
         }
     }
 }

@@ -74,7 +74,7 @@ impl Template {
         template.pod(pod);
         if let Some(replicas) = spec.and_then(|it| it.replicas).filter(|it| *it != 1) {
             template.leave_out(&format!(
-                "replicas: {replicas}; one pod is measured, and replicas of the candidates change that"
+                "replicas: {replicas}; the benchmark measures one pod. To measure more, write candidates[].replicas"
             ));
         }
         Ok(template)

@@ -65,7 +65,7 @@ pub(super) fn note(view: &View<'_>) -> Option<String> {
         String::new()
     };
     Some(format!(
-        "Costs are from gross joules ({power}), at {prices}. They assume a node that does nothing else in its lifetime.{sci}"
+        "Costs are from gross joules ({power}), at {prices}. They assume that the node runs only this service for its whole lifetime.{sci}"
     ))
 }
 

@@ -187,13 +187,13 @@ fn failures(view: &View<'_>, result: &CandidateResult) -> Option<String> {
 fn memory_growth(view: &View<'_>, result: &CandidateResult) -> Option<String> {
     let growth = interval(result.memory_growth_bytes_per_hour.as_ref()?, MEBIBYTE);
     let name = view.name(result);
-    Some(format!("memory of {name} grows by {growth} MiB/h"))
+    Some(format!("memory of {name} changes by {growth} MiB/h"))
 }
 
 fn latency_drift(view: &View<'_>, result: &CandidateResult) -> Option<String> {
     let drift = interval(result.latency_drift_milliseconds_per_hour.as_ref()?, 1.0);
     let name = view.name(result);
-    Some(format!("mean latency of {name} rises by {drift} ms/h"))
+    Some(format!("mean latency of {name} changes by {drift} ms/h"))
 }
 
 fn cycle(view: &View<'_>, result: &CandidateResult) -> Option<String> {
@@ -279,7 +279,7 @@ fn accuracy(view: &View<'_>) -> Option<&'static str> {
             "Intervals of joules include the stated accuracy of the power model and the timing error at the windows' ends. A ratio is a range over all boards, unless that accuracy decides."
         }
         () => {
-            "Intervals of joules include the meter's own accuracy and the timing error at the windows' ends. Intervals of ratios do not need them."
+            "Intervals of joules include the meter's own accuracy and the timing error at the windows' ends. Intervals of ratios include neither: an error of the meter's gain cancels in a ratio, and other errors of the meter do not."
         }
     })
 }

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use crate::{
     gate::{outcome::activity, report::on_one_line},
+    summarize::outdated,
     table::{Table, TableStyle, dash},
 };
 
@@ -39,6 +40,15 @@ pub fn view(
     trials: &[FrugalityTrial],
     now: Timestamp,
 ) -> WatchView {
+    if outdated(benchmark).is_some() {
+        // Progress and message describe the run before the edit.
+        return WatchView {
+            state: activity(benchmark),
+            trials: None,
+            left: None,
+            lines: Vec::new(),
+        };
+    }
     let status = benchmark.current_status();
     let progress = status.and_then(|status| status.progress.as_ref());
     let columns = status.and_then(|status| status.columns.as_ref());

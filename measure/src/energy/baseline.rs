@@ -169,12 +169,21 @@ impl Net {
         let detection_limit_joules = gross.detection_limit_joules();
         let idle_seconds = gross.idle_before_seconds.min(gross.idle_after_seconds);
         let needed_seconds = MIN_IDLE_INTERVALS * gross.interval_seconds;
+        let are_equal = gross
+            .idle_before_watts
+            .total_cmp(&gross.idle_after_watts)
+            .is_eq();
         let withheld = if idle_seconds + ROUNDING_SECONDS < needed_seconds {
             Some(format!(
                 "an idle baseline of {idle_seconds:.3} s is too short for a meter that is read \
                  every {:.3} s: {needed_seconds:.3} s are needed",
                 gross.interval_seconds
             ))
+        } else if gross.idle_noise.is_none() && are_equal {
+            Some(
+                "the idle baselines have too few readings to show how much idle power varies"
+                    .to_owned(),
+            )
         } else if joules <= 0.0 || joules < detection_limit_joules {
             Some(format!(
                 "net energy of {joules:.3} J cannot be distinguished from 0: the detection limit is \

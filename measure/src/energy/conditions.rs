@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::counters::Series;
-use crate::energy::attempt::Window;
 use crate::energy::{evidence::AttemptEvidence, taken::Taken};
-use crate::reading::{Platform, Reading};
+use crate::reading::Platform;
 
 /// Temperature, clock, throttling and platform of the node. Values that the meter does not report are
 /// unknown.
@@ -48,36 +46,27 @@ pub struct Conditions {
 impl Conditions {
     pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Self {
         let AttemptEvidence { attempt, series } = evidence;
-        let celsius = |window| values(series, window, |reading| reading.temperature_celsius);
-        let hertz = values(series, attempt.measured, |reading| reading.frequency_hertz);
+        let celsius = |window| {
+            series.extent(
+                window,
+                |reading| reading.temperature_celsius,
+                |left_out| &left_out.celsius,
+            )
+        };
+        let hertz = series.extent(
+            attempt.measured,
+            |reading| reading.frequency_hertz,
+            |left_out| &left_out.hertz,
+        );
         Self {
-            idle_before_celsius: mean(&celsius(attempt.idle_before)),
-            peak_celsius: celsius(attempt.measured).into_iter().reduce(f64::max),
-            idle_after_celsius: mean(&celsius(attempt.idle_after)),
-            mean_hertz: mean(&hertz),
-            least_hertz: hertz.into_iter().reduce(f64::min),
+            idle_before_celsius: celsius(attempt.idle_before).mean(),
+            peak_celsius: celsius(attempt.measured).most(),
+            idle_after_celsius: celsius(attempt.idle_after).mean(),
+            mean_hertz: hertz.mean(),
+            least_hertz: hertz.least(),
             taken_cpus: Taken::of(evidence, attempt.measured).map(|taken| taken.cpus),
             throttled_seconds: series.throttled_seconds(attempt.measured),
             platform: (*series.last().platform).clone(),
         }
     }
-}
-
-/// The values of one quantity in the readings within a window.
-fn values(
-    series: &Series<'_>,
-    window: Window,
-    value: impl Fn(&Reading) -> Option<f64>,
-) -> Vec<f64> {
-    let inside = window.start_unix_seconds..=window.end_unix_seconds;
-    series
-        .readings()
-        .iter()
-        .filter(|reading| inside.contains(&reading.at_unix_seconds()))
-        .filter_map(|reading| value(reading))
-        .collect()
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

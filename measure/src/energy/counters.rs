@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::reading::{PodReading, Reading};
+use crate::reading::{Extent, LeftOut, PodReading, Reading, WorkingSets};
 use crate::statistics::median;
 use crate::{
     energy::{
@@ -11,6 +11,10 @@ use crate::{
     },
     void::Void,
 };
+
+/// If a counter stood still between more than this share of the readings, its steps are large. Otherwise its
+/// source was only late at times.
+const STILL_SHARE: f64 = 0.05;
 
 /// The different readings of a span of time, in order, with one reading on either side of it if there is one.
 pub(super) struct Series<'a> {
@@ -64,13 +68,45 @@ impl<'a> Series<'a> {
         self.last
     }
 
+    /// The number of readings, with those that were left out.
     pub(super) fn len(&self) -> usize {
-        self.readings.len()
+        let left_out = self
+            .steps()
+            .filter_map(|(_, later)| later.left_out.as_ref());
+        self.readings.len() + left_out.map(|it| it.readings).sum::<usize>()
     }
 
     /// Every pair of consecutive readings.
     pub(super) fn steps(&self) -> impl Iterator<Item = (&'a Reading, &'a Reading)> {
         self.readings.windows(2).map(|pair| (pair[0], pair[1]))
+    }
+
+    /// The summaries of the readings that were left out in a window, each with the reading before them.
+    fn left_out(&self, window: Window) -> impl Iterator<Item = (&'a Reading, &'a LeftOut)> {
+        let inside = window.start_unix_seconds..=window.end_unix_seconds;
+        self.steps()
+            .filter(move |(_, later)| inside.contains(&later.at_unix_seconds()))
+            .filter_map(|(earlier, later)| Some((earlier, later.left_out.as_deref()?)))
+    }
+
+    /// Mean and extremes of one quantity over the readings within a window.
+    pub(super) fn extent(
+        &self,
+        window: Window,
+        value: impl Fn(&Reading) -> Option<f64>,
+        of_left_out: impl Fn(&LeftOut) -> &Extent,
+    ) -> Extent {
+        let inside = window.start_unix_seconds..=window.end_unix_seconds;
+        let mut extent = Extent::default();
+        let readings = self.readings.iter();
+        extent.extend(
+            readings
+                .filter(|reading| inside.contains(&reading.at_unix_seconds()))
+                .filter_map(|reading| value(reading)),
+        );
+        self.left_out(window)
+            .for_each(|(_, left_out)| extent.add(of_left_out(left_out)));
+        extent
     }
 
     /// The readings around a time: the last reading not after it, and the first reading not before it. `None`
@@ -203,11 +239,37 @@ impl<'a> Series<'a> {
             .collect()
     }
 
-    /// The largest value of one quantity in all readings.
-    pub(super) fn max_of(&self, value: impl Fn(&Reading) -> Option<f64>) -> Option<f64> {
+    /// The largest age of the instrument's own last reading, in seconds.
+    pub(super) fn source_age_seconds(&self) -> Option<f64> {
+        self.largest(
+            |reading| reading.source_age_seconds,
+            |left_out| left_out.source_age_seconds,
+        )
+    }
+
+    /// The largest relative standard uncertainty of the node's energy that the meter reports.
+    pub(super) fn relative_uncertainty(&self) -> Option<f64> {
+        self.largest(
+            |reading| reading.relative_uncertainty,
+            |left_out| left_out.relative_uncertainty,
+        )
+    }
+
+    /// The largest step of the counter that the meter reports, in joules. It is the same in readings that were left out.
+    pub(super) fn resolution_joules(&self) -> Option<f64> {
+        self.largest(|reading| reading.resolution_joules, |_| None)
+    }
+
+    fn largest(
+        &self,
+        value: impl Fn(&Reading) -> Option<f64>,
+        of_left_out: impl Fn(&LeftOut) -> Option<f64>,
+    ) -> Option<f64> {
+        let of_left_out = |reading: &Reading| of_left_out(reading.left_out.as_deref()?);
         self.readings
             .iter()
-            .filter_map(|reading| value(reading))
+            .flat_map(|reading| [value(reading), of_left_out(reading)])
+            .flatten()
             .reduce(f64::max)
     }
 
@@ -235,14 +297,18 @@ impl<'a> Series<'a> {
             })
     }
 
-    /// The largest sum of these pods' working sets in any reading inside a window, in bytes.
+    /// The largest sum of these pods' working sets in any reading inside a window, in bytes. `None` if it is not known of
+    /// readings that were left out.
     pub(super) fn peak_working_set_bytes(
         &self,
         window: Window,
         pods: &BTreeSet<String>,
     ) -> Option<f64> {
+        let left_out = self.working_sets_left_out(window, pods)?;
+        let peaks = left_out.iter().filter_map(|(_, sets)| sets.peak_bytes);
         self.working_sets(window, pods)
             .map(|(_, bytes)| bytes)
+            .chain(peaks)
             .max_by(f64::total_cmp)
     }
 
@@ -253,13 +319,28 @@ impl<'a> Series<'a> {
         pods: &BTreeSet<String>,
     ) -> Option<f64> {
         let points: Vec<(f64, f64)> = self.working_sets(window, pods).collect();
-        let mean =
-            |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
-        let (middle, level) = (mean(|point| point.0), mean(|point| point.1));
+        let left_out = self.working_sets_left_out(window, pods)?;
+        let (mut count, mut times, mut sum) = (points.len() as f64, 0.0, 0.0);
+        for (at, bytes) in &points {
+            times += at;
+            sum += bytes;
+        }
+        for (since, sets) in &left_out {
+            count += sets.count;
+            times += sets.count * since + sets.seconds;
+            sum += sets.bytes;
+        }
+        let (middle, level) = (times / count, sum / count);
         let (mut together, mut spread) = (0.0, 0.0);
         for (at, bytes) in &points {
             together += (at - middle) * (bytes - level);
             spread += (at - middle).powi(2);
+        }
+        for (since, sets) in &left_out {
+            let off = since - middle;
+            together +=
+                off * sets.bytes + sets.byte_seconds - level * (sets.count * off + sets.seconds);
+            spread += sets.count * off.powi(2) + 2.0 * off * sets.seconds + sets.square_seconds;
         }
         (spread > 0.0).then(|| together / spread)
     }
@@ -272,17 +353,30 @@ impl<'a> Series<'a> {
         pods: &BTreeSet<String>,
     ) -> impl Iterator<Item = (f64, f64)> {
         let inside = window.start_unix_seconds..=window.end_unix_seconds;
-        let of_all = move |reading: &&Reading| {
-            let bytes = pods
-                .iter()
-                .map(|uid| reading.pods.get(uid)?.working_set_bytes)
-                .sum::<Option<f64>>()?;
-            Some((reading.at_unix_seconds(), bytes))
-        };
         self.readings
             .iter()
             .filter(move |reading| !pods.is_empty() && inside.contains(&reading.at_unix_seconds()))
-            .filter_map(of_all)
+            .filter_map(|reading| {
+                Some((
+                    reading.at_unix_seconds(),
+                    reading.pods.working_set_bytes(pods)?,
+                ))
+            })
+    }
+
+    /// As [`Series::working_sets`], for the readings that were left out. The time is the begin of each summary. `None` if
+    /// a summary does not know these pods.
+    fn working_sets_left_out(
+        &self,
+        window: Window,
+        pods: &BTreeSet<String>,
+    ) -> Option<Vec<(f64, &'a WorkingSets)>> {
+        self.left_out(window)
+            .filter(|_| !pods.is_empty())
+            .map(|(before, left_out)| {
+                Some((before.at_unix_seconds(), left_out.working_sets_of(pods)?))
+            })
+            .collect()
     }
 
     /// The longest time between two readings, in seconds.
@@ -350,11 +444,37 @@ impl<'a> Series<'a> {
         )
     }
 
-    fn gaps(&self) -> Vec<f64> {
-        self.steps()
-            .map(|(a, b)| b.at_unix_seconds() - a.at_unix_seconds())
-            .collect()
+    /// The step of the meter's counter, in joules. If the meter reports no step, the smallest observed step counts, but only
+    /// if the counter often stood still between two readings. A counter of fine steps does not stand still.
+    pub(super) fn step_joules(&self) -> Option<f64> {
+        let seen = || {
+            // The counter rose between all readings that were left out.
+            let rises = self.steps().map(|(a, b)| {
+                b.left_out
+                    .as_ref()
+                    .map_or(b.node_joules - a.node_joules, |it| it.least_rise_joules)
+            });
+            let moving: Vec<f64> = rises.filter(|rise| *rise > 0.0).collect();
+            let steps = self.len() - 1;
+            let still = self.steps().count() - moving.len();
+            let is_coarse = still as f64 > STILL_SHARE * steps as f64;
+            moving.into_iter().reduce(f64::min).filter(|_| is_coarse)
+        };
+        let reported = self.resolution_joules();
+        reported.or_else(seen)
     }
+
+    fn gaps(&self) -> Vec<f64> {
+        self.steps().map(|(a, b)| gap_seconds(a, b)).collect()
+    }
+}
+
+/// The longest time without a reading between two readings in a row, in seconds.
+pub(super) fn gap_seconds(earlier: &Reading, later: &Reading) -> f64 {
+    later.left_out.as_ref().map_or_else(
+        || later.at_unix_seconds() - earlier.at_unix_seconds(),
+        |left_out| left_out.largest_gap_seconds,
+    )
 }
 
 /// Whether a later scrape showed the same reading as an earlier one. If the meter reports its time, equal

@@ -13,6 +13,8 @@ const HEAT_PER_KELVIN: f64 = 0.01;
 
 /// The difference of the two idle baselines.
 pub(super) struct Drift {
+    /// The whole difference, in watts.
+    watts: f64,
     /// The part that the board's heat does not explain, in watts.
     unexplained_watts: f64,
     /// Standard error of the difference, in watts. Unknown if the baselines contain too few readings.
@@ -44,26 +46,37 @@ impl Drift {
                 + noise.variance_of(attempt.idle_after.seconds())
         };
         Self {
+            watts: difference.abs(),
             unexplained_watts,
             standard_error_watts: noise.map(|noise| variance(noise).sqrt()),
         }
     }
 
-    /// Whether chance does not explain the difference. If the noise is unknown, chance explains nothing.
+    /// Whether neither chance nor heat explains the difference. If the noise is unknown, chance explains nothing.
     pub(super) fn is_real(&self) -> bool {
-        self.unexplained_watts > STANDARD_ERRORS * self.standard_error_watts.unwrap_or(0.0)
+        self.is_beyond_chance(self.unexplained_watts)
     }
 
-    /// The largest effect on the net energy of a window, in joules. Idle power in the window lies between the
-    /// two baselines, so it differs from their mean by at most half of their difference.
+    fn is_beyond_chance(&self, watts: f64) -> bool {
+        watts > STANDARD_ERRORS * self.standard_error_watts.unwrap_or(0.0)
+    }
+
+    /// The largest effect of the unexplained part on the net energy of a window, in joules.
     pub(super) fn effect_joules(&self, window_seconds: f64) -> f64 {
-        self.unexplained_watts / 2.0 * window_seconds
+        largest_effect_joules(self.unexplained_watts, window_seconds)
     }
 
-    /// The effect as a standard uncertainty, uniform within these bounds (JCGM 100:2008, 4.3.7). Absent if
-    /// chance or heat explains the difference.
+    /// The effect of the whole difference on the net energy of a window, as a standard uncertainty. It is uniform within
+    /// the bounds (JCGM 100:2008, 4.3.7). Heat is an outcome, but the mean of the baselines contains half of its power.
+    /// Absent if chance explains the difference.
     pub(super) fn joules(&self, window_seconds: f64) -> Option<f64> {
-        self.is_real()
-            .then(|| self.effect_joules(window_seconds) / 3.0_f64.sqrt())
+        self.is_beyond_chance(self.watts)
+            .then(|| largest_effect_joules(self.watts, window_seconds) / 3.0_f64.sqrt())
     }
+}
+
+/// The largest effect of a difference of the baselines on the net energy of a window, in joules. Idle power in the window
+/// lies between the two baselines, so it differs from their mean by at most half of their difference.
+fn largest_effect_joules(watts: f64, window_seconds: f64) -> f64 {
+    watts / 2.0 * window_seconds
 }

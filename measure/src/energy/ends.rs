@@ -2,7 +2,7 @@
 //! in the load, at a time that is known only as well as the clocks were compared.
 
 use crate::energy::evidence::AttemptEvidence;
-use crate::reading::Reading;
+use crate::reading::{Reading, Variation};
 
 /// Relative standard uncertainty of the measured window's energy, from its two ends:
 ///
@@ -12,7 +12,7 @@ use crate::reading::Reading;
 ///   bridge. Power with memory deviates less. s is computed from the readings inside the window;
 /// - **clocks**, compared to ±c, including their movement between the two comparisons: both ends move
 ///   together. The difference of the powers there counts, √2·s. u = c/√3 (JCGM 100:2008, 4.3.7);
-/// - **the counter's step** r, if the meter reports it: each of the two readings around an end has the error
+/// - **the counter's step** r: each of the two readings around an end has the error
 ///   r/√12, with the weights f and 1 − f;
 /// - **gaps in the load**: a gap of g seconds between two readings moves the line between them by at most
 ///   P·g·(1 − g/L), where P is the load's power. A longer gap moves the line by P·L/4. If the clocks are
@@ -45,7 +45,7 @@ pub(super) fn relative_uncertainty(
     let [start, end] = both(evidence);
     let seldom_seconds = evidence
         .series
-        .max_of(|reading| reading.source_age_seconds)
+        .source_age_seconds()
         .map_or(0.0, |age| age + evidence.series.largest_gap_seconds());
     let moved_seconds = start.moved_seconds(ends.gap_before_seconds, clock_seconds)
         + end.moved_seconds(ends.gap_after_seconds, clock_seconds)
@@ -83,21 +83,28 @@ struct Steps {
 impl Steps {
     fn inside(evidence: &AttemptEvidence<'_>) -> Option<Self> {
         let window = evidence.attempt.measured;
-        let steps: Vec<(f64, f64)> = evidence
+        let steps: Vec<(f64, Variation)> = evidence
             .series
             .steps()
             .filter(|(a, b)| {
                 a.at_unix_seconds() >= window.start_unix_seconds
                     && b.at_unix_seconds() <= window.end_unix_seconds
             })
-            .map(|(a, b)| (seconds_between(a, b), b.node_joules - a.node_joules))
-            .filter(|(seconds, _)| *seconds > 0.0)
+            .map(|(a, b)| (seconds_between(a, b), b.node_joules - a.node_joules, b))
+            .filter(|(seconds, ..)| *seconds > 0.0)
+            .map(|(seconds, joules, b)| {
+                let one = || Variation::of(joules / seconds);
+                (seconds, b.left_out.as_ref().map_or_else(one, |it| it.watts))
+            })
             .collect();
-        let n = steps.len() as f64;
-        let watts = || steps.iter().map(|(seconds, joules)| joules / seconds);
-        let mean = watts().sum::<f64>() / n;
-        (steps.len() >= 2).then(|| Self {
-            watts_variance: watts().map(|w| (w - mean).powi(2)).sum::<f64>() / (n - 1.0),
+        let watts = || steps.iter().map(|(_, watts)| watts);
+        let n: f64 = watts().map(|watts| watts.count).sum();
+        let mean = watts().map(|watts| watts.count * watts.mean).sum::<f64>() / n;
+        let squares: f64 = watts()
+            .map(|watts| watts.squares + watts.count * (watts.mean - mean).powi(2))
+            .sum();
+        (n >= 2.0).then(|| Self {
+            watts_variance: squares / (n - 1.0),
             seconds: steps.iter().map(|(seconds, _)| seconds).sum::<f64>() / n,
         })
     }
@@ -132,7 +139,7 @@ impl End {
             } else {
                 0.0
             },
-            resolution_joules: later.resolution_joules.unwrap_or_default(),
+            resolution_joules: evidence.series.step_joules().unwrap_or_default(),
             readings_unix_seconds: [earlier.at_unix_seconds(), later.at_unix_seconds()],
         })
     }

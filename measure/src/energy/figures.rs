@@ -34,8 +34,8 @@ pub struct EnergyFigures {
     /// Why the net figure is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_withheld: Option<String>,
-    /// Standard uncertainty of the net energy, in joules, from idle baselines that differ by more than chance
-    /// and the board's heat explain. Absent if they do not differ by more.
+    /// Standard uncertainty of the net energy, in joules, from idle baselines that differ by more than chance.
+    /// Absent if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_drift_joules: Option<f64>,
     /// CPU use of the candidate's pods in both idle baselines, in CPUs.

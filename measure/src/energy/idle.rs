@@ -37,8 +37,8 @@ impl IdleUse {
             let used = cpus(evidence, pods).or_else(|| cpus_by_joules(evidence, pods))?;
             (used > limit).then(|| {
                 format!(
-                    "the {whose}'s pods used {used:.3} CPUs in the idle baselines, more than {limit}: the baselines \
-                     subtract that work from net energy"
+                    "the {whose}'s pods used {used:.3} CPUs in the idle baselines (limit {limit}), and net energy would \
+                     exclude that work"
                 )
             })
         });

@@ -33,10 +33,7 @@ impl IdleNoise {
     /// many times fewer degrees of freedom.
     pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Option<Self> {
         let attempt = evidence.attempt;
-        let step_seconds = evidence
-            .series
-            .max_of(|reading| reading.source_age_seconds)
-            .unwrap_or_default();
+        let step_seconds = evidence.series.source_age_seconds().unwrap_or_default();
         // If a reading's time is uncertain, the reading may belong to the time before or after the baseline.
         let margin_seconds = evidence.series.timestamp_uncertainty_seconds();
         let baselines = [attempt.idle_before, attempt.idle_after].map(|it| {

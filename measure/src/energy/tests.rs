@@ -1,6 +1,7 @@
 //! Synthetic meters with exactly known truth.
 
 mod detection;
+mod left_out;
 mod properties;
 mod shared;
 mod surroundings;
@@ -177,6 +178,7 @@ fn truth(at: f64, interval_seconds: f64) -> Reading {
         processors_stolen_seconds: None,
         source_age_seconds: None,
         saturated_readings: None,
+        left_out: None,
         pods: Pods::from_iter([
             pod(CANDIDATE, "server", 0.6, grown),
             pod(DATABASE, "database", 0.3, 2.0 * grown),

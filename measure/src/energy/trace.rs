@@ -7,8 +7,11 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{attempt::Limits, attempt::Window, counters::Series};
-use crate::reading::Reading;
+use super::{
+    attempt::{Limits, Window},
+    counters::{Series, gap_seconds},
+};
+use crate::reading::{Extent, LeftOut, Reading};
 
 /// The largest number of points of an attempt. It bounds the size of the course for any length of run.
 pub const MOST_POINTS: usize = 100;
@@ -259,8 +262,16 @@ impl<'s, 'r> Points<'s, 'r> {
             database_cpu_microseconds: self.cpu(attempt.database_pods),
             candidate_working_set_kibibytes: self.working_set(attempt.candidate_pods),
             database_working_set_kibibytes: self.working_set(attempt.database_pods),
-            temperature_millicelsius: self.means(MILLI, |reading| reading.temperature_celsius),
-            frequency_megahertz: self.means(MEGA, |reading| reading.frequency_hertz),
+            temperature_millicelsius: self.means(
+                MILLI,
+                |reading| reading.temperature_celsius,
+                |left_out| &left_out.celsius,
+            ),
+            frequency_megahertz: self.means(
+                MEGA,
+                |reading| reading.frequency_hertz,
+                |left_out| &left_out.hertz,
+            ),
         }
     }
 
@@ -329,11 +340,12 @@ impl<'s, 'r> Points<'s, 'r> {
         };
         let (first, last) = (position(first), position(last));
         let inside = readings.get(first..=last).unwrap_or_default();
-        let value = |reading: &Reading| Some((reading.at_unix_seconds(), counter(reading)?));
-        let values: Option<Vec<_>> = inside.iter().map(|reading| value(reading)).collect();
+        let value = |reading: &&'r Reading| Some((*reading, counter(reading)?));
+        let values: Option<Vec<_>> = inside.iter().map(value).collect();
         values.is_some_and(|values| {
             values.windows(2).all(|pair| {
-                pair[1].1 >= pair[0].1 && pair[1].0 - pair[0].0 <= Limits::MAX_READING_GAP_SECONDS
+                let [(earlier, from), (later, to)] = [pair[0], pair[1]];
+                to >= from && gap_seconds(earlier, later) <= Limits::MAX_READING_GAP_SECONDS
             })
         })
     }
@@ -343,18 +355,11 @@ impl<'s, 'r> Points<'s, 'r> {
         &self,
         factor: f64,
         value: impl Fn(&Reading) -> Option<f64>,
+        of_left_out: impl Fn(&LeftOut) -> &Extent,
     ) -> Option<Vec<Option<i64>>> {
-        let readings = self.series.readings();
         known(self.windows.iter().map(|point| {
-            let first =
-                readings.partition_point(|it| it.at_unix_seconds() < point.start_unix_seconds);
-            let values: Vec<f64> = readings[first..]
-                .iter()
-                .take_while(|it| it.at_unix_seconds() <= point.end_unix_seconds)
-                .filter_map(|it| value(it))
-                .collect();
-            let mean = values.iter().sum::<f64>() / values.len() as f64;
-            (!values.is_empty()).then(|| rounded(mean * factor))
+            let mean = self.series.extent(*point, &value, &of_left_out).mean()?;
+            Some(rounded(mean * factor))
         }))
     }
 }

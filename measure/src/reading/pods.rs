@@ -1,6 +1,7 @@
 //! The pods of one reading. A window has thousands of readings of the same pods. Their names are therefore
 //! shared and their counters packed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The identity of a pod.
@@ -99,6 +100,14 @@ impl Pods {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The working sets of these pods together, in bytes. `None` if one of them is unknown.
+    #[must_use]
+    pub fn working_set_bytes(&self, uids: &BTreeSet<String>) -> Option<f64> {
+        uids.iter()
+            .map(|uid| self.get(uid)?.working_set_bytes)
+            .sum()
     }
 
     /// Shares equal identities with an earlier reading's pods, and releases unused memory.

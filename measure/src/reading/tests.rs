@@ -97,6 +97,7 @@ fn reads_all_that_the_node_meter_serves() {
         processors_stolen_seconds: None,
         source_age_seconds: Some(0.75),
         saturated_readings: Some(2.0),
+        left_out: None,
         pods: Pods::from_iter([pod]),
     };
     assert_eq!(reading, expected);

@@ -39,14 +39,16 @@ pub struct Correlation {
 /// bias, −(m + 3φ)/N with m means (F. H. C. Marriott and J. A. Pope, Biometrika 41 (1954), 390–402). For the
 /// second, N is the number of blocks, with one mean.
 ///
-/// `None` if the trials are too few or equal, or if independence is not rejected.
+/// Figures that have no logarithm are left out. `None` if the trials are too few or equal, or if independence is not
+/// rejected.
 #[must_use]
 pub fn correlation(blocks: &[Vec<(usize, f64)>]) -> Option<Correlation> {
+    let has_logarithm = |(_, figure): &&(usize, f64)| *figure > 0.0 && figure.is_finite();
     // Blocks without a trial have no neighbours.
-    let blocks: Vec<&[(usize, f64)]> = blocks
+    let blocks: Vec<Vec<(usize, f64)>> = blocks
         .iter()
-        .map(Vec::as_slice)
-        .filter(|block| !block.is_empty())
+        .map(|block| block.iter().filter(has_logarithm).copied().collect())
+        .filter(|block: &Vec<_>| !block.is_empty())
         .collect();
     let trials = blocks.concat();
     let values = logarithms(trials.iter().map(|(_, figure)| *figure))?;
@@ -192,6 +194,20 @@ mod tests {
             assert_eq!(correlation(&with_empty), expected, "{empty}");
         }
         assert_eq!(correlation(&[Vec::new(), Vec::new()]), None);
+    }
+
+    #[test]
+    fn a_figure_without_a_logarithm_does_not_hide_the_correlation_of_the_others() {
+        let slow: Vec<f64> = (0..20)
+            .map(|place| 0.03 * (0.5 * f64::from(place)).sin())
+            .collect();
+        let mut blocks = in_turn(&slow);
+        let expected = correlation(&blocks);
+        assert!(expected.is_some());
+        for (block, lost) in [(2, -1.0), (3, 0.0), (4, f64::NAN)] {
+            blocks[block].push((7, lost));
+        }
+        assert_eq!(correlation(&blocks), expected);
     }
 
     #[test]

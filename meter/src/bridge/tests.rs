@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::power::sysfs::read_text;
 
 fn counter(directory: &Path, zone: &str) -> u64 {
     let text = fs::read_to_string(
@@ -95,4 +96,28 @@ fn a_reader_never_sees_an_empty_or_falling_counter() {
         }
         done.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn a_damaged_counter_does_not_begin_at_0_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || {
+        Bridge::open(
+            directory.path(),
+            SourceProvenance::Metered,
+            Duration::ZERO,
+            None,
+        )
+    };
+    drop(open().unwrap());
+    let path = directory
+        .path()
+        .join("class/powercap/frugality-metered:0")
+        .join(COUNTER);
+    fs::write(&path, "").unwrap();
+    let error = open().err().unwrap().to_string();
+    assert!(
+        error.contains("is no number") && error.contains("restart Kepler"),
+        "{error}"
+    );
 }

@@ -32,6 +32,8 @@ pub enum Reason {
     QueriesDiffer,
     /// The candidates' cycles differ in the number of requests, so their costs are not compared.
     RequestsDiffer,
+    /// Many requests to a candidate failed, so its figures cover only a part of its work, and it is not compared.
+    TooManyErrors,
     /// The injector, not the candidate, limited the rate. The candidate's rate, times and gross joules are
     /// withheld, and it is not compared.
     InjectorLimited,

@@ -38,6 +38,8 @@ const FORGET_AFTER: Duration = Duration::from_secs(120);
 const PREFLIGHT_INTERVAL: Duration = Duration::from_secs(30);
 /// Readings kept for preflight, which needs only the newest.
 const PREFLIGHT_READINGS: usize = 5;
+/// Number of new readings after which the readings of a long load are thinned again: a minute.
+const THIN_AFTER: usize = 120;
 /// Longest page that the reader accepts. Stock Kepler serves about 2 kB per process in its three usual zones, so
 /// this is enough for a node with 4,000 processes. The node meter serves less than 1 kB per pod.
 const LARGEST_PAGE_BYTES: usize = 8 << 20;
@@ -170,6 +172,8 @@ struct Entry {
     session: Session,
     /// Readings that are not yet in the session.
     newest: Vec<Reading>,
+    /// Number of readings at which to thin them again.
+    thin_at: usize,
     asked: Instant,
 }
 
@@ -184,6 +188,12 @@ impl Entry {
         if is_preflight(&self.watch.trial) {
             let surplus = readings.len().saturating_sub(PREFLIGHT_READINGS);
             readings.drain(..surplus);
+        }
+        if let Some(steady) = &self.watch.steady
+            && readings.len() >= self.thin_at
+        {
+            steady.thin(readings);
+            self.thin_at = readings.len() + THIN_AFTER;
         }
     }
 
@@ -222,6 +232,7 @@ impl State {
                         ..Session::default()
                     },
                     newest: recent.into_iter().collect(),
+                    thin_at: THIN_AFTER,
                     asked: Instant::now(),
                 })
             }

@@ -73,6 +73,10 @@ pub(crate) async fn report(client: &Client, invalid: &InvalidObject) -> Result<(
     let Some(mut stored) = api.get_opt(&name).await? else {
         return Ok(());
     };
+    // The user may have corrected it in the meantime.
+    if stored.metadata.generation != invalid.metadata.generation {
+        return Ok(());
+    }
     let reported = stored.data.get("status").cloned().unwrap_or_default();
     // An unreadable status is replaced.
     let earlier: FrugalityBenchmarkStatus = serde_json::from_value(reported).unwrap_or_default();

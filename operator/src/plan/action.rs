@@ -1,5 +1,6 @@
 //! What a pass may do: a [`Plan`], and the [`Action`]s that the operator executes for it.
 
+use frugality_measure::reading::Steady;
 use k8s_openapi::api::{
     apps::v1::Deployment,
     batch::v1::Job,
@@ -302,7 +303,7 @@ impl Deletion {
 }
 
 /// A meter to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MeterWatch {
     /// Name of the trial, or the name from [`preflight`](crate::plan::facts::preflight).
     pub trial: String,
@@ -314,6 +315,8 @@ pub struct MeterWatch {
     pub injector_seen: bool,
     /// Whether the check of the trial's database has ended.
     pub check_ended: bool,
+    /// The stretch of the load in which the reader keeps only some readings.
+    pub steady: Option<Steady>,
 }
 
 /// An event.

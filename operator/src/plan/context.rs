@@ -307,6 +307,7 @@ impl Context<'_> {
                 pod.trial.as_deref() == Some(trial)
                     && pod.terminated.contains_key(PREPARE_CONTAINER)
             }),
+            steady: None,
         }
     }
 

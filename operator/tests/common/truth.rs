@@ -352,6 +352,7 @@ pub(crate) fn reading(
         processors_stolen_seconds: None,
         source_age_seconds: None,
         saturated_readings: None,
+        left_out: None,
         pods: pods.iter().map(of_pod).collect(),
     }
 }

@@ -736,7 +736,11 @@ impl World {
                         Arc::make_mut(&mut reading.meter).source =
                             format!("meter of {}", watch.node);
                     }
-                    std::sync::Arc::make_mut(&mut session.readings).push(reading);
+                    let readings = std::sync::Arc::make_mut(&mut session.readings);
+                    readings.push(reading);
+                    if let Some(steady) = &watch.steady {
+                        steady.thin(readings);
+                    }
                 }
                 _ => session.last_error = Some("no answer from the meter".into()),
             }

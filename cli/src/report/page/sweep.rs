@@ -47,7 +47,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
     let (heading, lead) = if view.has_several_points() {
         (
             "Over the load",
-            "The rows below each chart shade the points that may be any candidate’s best: the true best of the measured points is among them.",
+            "The rows below each chart mark, for each candidate, the points that may be its best.",
         )
     } else {
         ("Energy against latency", "Left and low is better.")

@@ -60,7 +60,7 @@ pub(super) fn section(view: &PageView<'_>) -> Result<Markup, ChartError> {
     } else {
         drawn(view, &attempts, &letters)?
     };
-    let lead = "Every attempt of the run, void ones included. A void attempt was disturbed from outside of the candidate, and its block is measured again.";
+    let lead = "Every attempt of the run, void ones included. Something outside the candidate disturbed a void attempt. Its block is measured again.";
     Ok(parts::section("attempts", "All attempts", lead, &content))
 }
 

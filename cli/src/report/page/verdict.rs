@@ -57,7 +57,7 @@ fn words(verdict: Option<Verdict>) -> (&'static str, &'static str, &'static str,
             "Invalid",
             "The experiment can’t give a trustworthy figure.",
         ),
-        Some(Verdict::Error) => ("bad", "!", "Error", "Something did not work."),
+        Some(Verdict::Error) => ("bad", "!", "Error", "The run ended with an error."),
         Some(Verdict::Reported) => (
             "plain",
             "●",
@@ -129,7 +129,7 @@ fn banner(view: &PageView<'_>) -> Markup {
             "⚠",
             "Fake",
             format!(
-                "The meter invents its numbers ({meter} on node {node}). No figure of energy on this page means anything."
+                "The meter is fake ({meter} on node {node}). Ignore all energy figures on this page."
             ),
         ),
         PageProvenance::Unknown => (

@@ -1,7 +1,7 @@
 //! Checks that the counters rise as energy on this node can.
 
 use crate::energy::{counters::Series, evidence::AttemptEvidence};
-use crate::reading::{PodReading, Reading};
+use crate::reading::{PodReading, Reading, Rise};
 use crate::void::Void;
 
 /// How far a counter may seem to exceed the node's power: the limit is a round number, and CPU time is
@@ -19,13 +19,6 @@ const LEAP: f64 = 4.0;
 
 /// With fewer readings than these, the usual power is unknown.
 const LEAST_STEPS: usize = 10;
-
-/// The largest error of the time between two readings, in seconds, with the meter's own timestamps: the
-/// counters of one reading are read one after the other.
-const READING_SECONDS: f64 = 0.05;
-
-/// As [`READING_SECONDS`], for stock Kepler, which may answer from a snapshot as old as its staleness.
-const KEPLER_STALENESS_SECONDS: f64 = 0.5;
 
 /// How far the pods' sum may exceed the node's active energy, because the counters are read one after the
 /// other: a factor and an amount in joules.
@@ -82,27 +75,6 @@ fn never_falls(
     }
 }
 
-/// The largest error of the time between two readings, in seconds.
-fn slack_seconds(a: &Reading, b: &Reading) -> f64 {
-    match (a.meter_unix_seconds, b.meter_unix_seconds) {
-        (Some(_), Some(_)) => READING_SECONDS,
-        _ => KEPLER_STALENESS_SECONDS,
-    }
-}
-
-/// The node's counters, and the joules by which they rose.
-fn risen(a: &Reading, b: &Reading) -> [(&'static str, Option<f64>); 3] {
-    let rise = |from: Option<f64>, to: Option<f64>| Some(to? - from?);
-    [
-        (
-            "node energy",
-            rise(Some(a.node_joules), Some(b.node_joules)),
-        ),
-        ("active node energy", rise(a.active_joules, b.active_joules)),
-        ("idle node energy", rise(a.idle_joules, b.idle_joules)),
-    ]
-}
-
 /// The largest power between two readings, and the largest power between all others.
 struct Leaps {
     steps: usize,
@@ -120,16 +92,15 @@ impl Leaps {
             else_watts: 0.0,
         };
         for (index, (a, b)) in series.steps().enumerate() {
-            leaps.steps += 1;
-            let seconds = b.at_unix_seconds() - a.at_unix_seconds() + slack_seconds(a, b);
-            let joules = risen(a, b).into_iter().filter_map(|(_, joules)| joules);
-            let watts = joules.fold(0.0, f64::max) / seconds;
-            if watts > leaps.most_watts {
-                leaps.else_watts = leaps.most_watts;
-                leaps.most_watts = watts;
-                leaps.at = index;
-            } else if watts > leaps.else_watts {
-                leaps.else_watts = watts;
+            leaps.steps += 1 + b.left_out.as_ref().map_or(0, |it| it.readings);
+            for watts in largest_watts(a, b) {
+                if watts > leaps.most_watts {
+                    leaps.else_watts = leaps.most_watts;
+                    leaps.most_watts = watts;
+                    leaps.at = index;
+                } else if watts > leaps.else_watts {
+                    leaps.else_watts = watts;
+                }
             }
         }
         leaps
@@ -161,25 +132,36 @@ pub(super) fn energy_within_node(evidence: &AttemptEvidence<'_>) -> Result<(), V
         .try_for_each(|(index, (a, b))| {
             let known = reported.into_iter().chain(b.max_watts).reduce(f64::min);
             let max_watts = known.unwrap_or_else(|| leaps.most_watts_at(index));
-            let seconds = b.at_unix_seconds() - a.at_unix_seconds();
-            let slack = slack_seconds(a, b);
-            let limit_joules = max_watts * POWER_MARGIN * (seconds + slack);
-            for (counter, joules) in risen(a, b) {
-                let Some(joules) = joules else {
-                    continue;
-                };
-                if joules > limit_joules {
-                    let counter = counter.to_owned();
-                    return Err(Void::EnergyBeyondNode {
-                        counter,
-                        joules,
-                        seconds,
-                        max_watts,
-                    });
-                }
-            }
-            Ok(())
+            let most_joules =
+                |rise: &Rise| max_watts * POWER_MARGIN * (rise.seconds + rise.slack_seconds);
+            let beyond = rises(a, b)
+                .into_iter()
+                .find(|rise| rise.joules > most_joules(rise));
+            beyond.map_or(Ok(()), |rise| {
+                Err(Void::EnergyBeyondNode {
+                    counter: rise.counter.to_owned(),
+                    joules: rise.joules,
+                    seconds: rise.seconds,
+                    max_watts,
+                })
+            })
         })
+}
+
+/// The rises of the counters between two readings in a row. If readings between them were left out: the largest.
+fn rises(a: &Reading, b: &Reading) -> Vec<Rise> {
+    match &b.left_out {
+        Some(left_out) => left_out.largest_rises.to_vec(),
+        None => Rise::between(a, b).collect(),
+    }
+}
+
+/// The largest power of a step, in watts. If readings were left out: of the two steps with the largest.
+fn largest_watts(a: &Reading, b: &Reading) -> Vec<f64> {
+    match &b.left_out {
+        Some(left_out) => left_out.largest_rises.iter().map(Rise::watts).collect(),
+        None => vec![Rise::largest(a, b).watts()],
+    }
 }
 
 /// The pods did not receive more energy than the node's active energy. Pods that came or went are left out,

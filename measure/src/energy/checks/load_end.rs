@@ -50,10 +50,10 @@ pub(super) fn load_ends_when_reported(evidence: &AttemptEvidence<'_>) -> Result<
     let Some(shown) = shown(evidence, &pods) else {
         return Ok(());
     };
-    let told_unix_seconds = tail.window.end_unix_seconds;
+    let reported_unix_seconds = tail.window.end_unix_seconds;
     let limit_seconds =
         MAX_STEP_DISTANCE_SECONDS.max(MAX_STEP_DISTANCE_INTERVALS * series.interval_seconds());
-    let is_near = |seen: &f64| (seen - told_unix_seconds).abs() <= limit_seconds;
+    let is_near = |seen: &f64| (seen - reported_unix_seconds).abs() <= limit_seconds;
     let Some(by_amount) = seen_by_amount(evidence, tail, &shown) else {
         return Ok(());
     };
@@ -64,7 +64,7 @@ pub(super) fn load_ends_when_reported(evidence: &AttemptEvidence<'_>) -> Result<
         return Ok(());
     }
     Err(Void::LoadNotSeen {
-        told_unix_seconds,
+        reported_unix_seconds,
         seen_unix_seconds: by_amount,
         limit_seconds,
         seen_by: shown.named.to_owned(),

@@ -1,6 +1,6 @@
 //! Checks that one genuine meter was read, that it went on, and that its node did not change.
 
-use crate::energy::{attempt::Window, checks::readings::step_joules, evidence::AttemptEvidence};
+use crate::energy::{attempt::Window, evidence::AttemptEvidence};
 use crate::model::LinearModel;
 use crate::reading::{MeterIdentity, Provenance, Reading};
 use crate::void::Void;
@@ -42,7 +42,7 @@ pub(super) fn meter_moves_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void>
                 && b.resolution_joules
                     .is_none_or(|step| step < LEAST_WATTS * seconds))
     };
-    let age = evidence.series.max_of(|reading| reading.source_age_seconds);
+    let age = evidence.series.source_age_seconds();
     if let Some(seconds) = age.filter(|seconds| *seconds > limit_seconds) {
         return Err(Void::MeterStale {
             seconds,
@@ -79,7 +79,7 @@ pub(super) fn power_follows_load(evidence: &AttemptEvidence<'_>) -> Result<(), V
     let rate = |window: Window, counter: fn(&Reading) -> Option<f64>| {
         Some(series.delta(window, counter)? / window.seconds())
     };
-    let step_joules = step_joules(series).unwrap_or_default();
+    let step_joules = series.step_joules().unwrap_or_default();
     let (first, second) = attempt.measured.halves();
     for (idle, load) in [(attempt.idle_before, first), (attempt.idle_after, second)] {
         let both = |counter| rate(idle, counter).zip(rate(load, counter));

@@ -2,7 +2,7 @@
 
 use crate::energy::attempt::{AttemptReadings, ROUNDING_SECONDS};
 use crate::energy::baseline::{Gross, Net};
-use crate::energy::counters::Series;
+use crate::energy::counters::gap_seconds;
 use crate::energy::ends;
 use crate::energy::evidence::AttemptEvidence;
 use crate::reading::Reading;
@@ -12,10 +12,6 @@ use crate::void::Void;
 /// behind at either end, evenly distributed: u = step·√(2/12) (JCGM 100:2008, 4.3.7). The limit therefore
 /// keeps u below a thousandth for a meter that reports its step.
 const MAX_STEP_SHARE: f64 = 0.002;
-
-/// If a counter stood still between more than this share of the readings, its steps are large. Otherwise its
-/// source was only late at times.
-const STILL_SHARE: f64 = 0.05;
 
 /// The largest share of the measured window whose load a late reading may move across one of its ends. The
 /// paired ratio of two candidates takes such errors for chance, so they must be small. A meter with its own
@@ -58,9 +54,18 @@ pub(super) fn readings_uninterrupted(evidence: &AttemptEvidence<'_>) -> Result<(
         return Err(series.outside(span));
     }
     let limit_seconds = attempt.limits.max_reading_gap_seconds;
+    let measured = attempt.measured;
     series.steps().try_for_each(|(a, b)| {
         let (from_unix_seconds, to_unix_seconds) = (a.at_unix_seconds(), b.at_unix_seconds());
-        if to_unix_seconds - from_unix_seconds > limit_seconds {
+        // Only the middle of the measured window does without the readings between two others.
+        let is_in_window = measured.start_unix_seconds <= from_unix_seconds
+            && to_unix_seconds <= measured.end_unix_seconds;
+        let gap_seconds = if is_in_window {
+            gap_seconds(a, b)
+        } else {
+            to_unix_seconds - from_unix_seconds
+        };
+        if gap_seconds > limit_seconds {
             return Err(Void::ReadingsInterrupted {
                 from_unix_seconds,
                 to_unix_seconds,
@@ -136,26 +141,9 @@ pub(super) fn window_long_enough(evidence: &AttemptEvidence<'_>) -> Result<(), V
     Ok(())
 }
 
-/// The step of the meter's counter, in joules. If the meter reports no step, the smallest observed step counts, but only
-/// if the counter often stood still between two readings. A counter of fine steps does not stand still.
-pub(super) fn step_joules(series: &Series<'_>) -> Option<f64> {
-    let seen = || {
-        let rises: Vec<f64> = series
-            .steps()
-            .map(|(a, b)| b.node_joules - a.node_joules)
-            .collect();
-        let moving: Vec<f64> = rises.iter().copied().filter(|rise| *rise > 0.0).collect();
-        let still = (rises.len() - moving.len()) as f64;
-        let is_coarse = still > STILL_SHARE * rises.len() as f64;
-        moving.into_iter().reduce(f64::min).filter(|_| is_coarse)
-    };
-    let reported = series.max_of(|reading| reading.resolution_joules);
-    reported.or_else(seen)
-}
-
 /// The meter's counter moves in small enough steps.
 pub(super) fn counter_fine_enough(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
-    let Some(resolution_joules) = step_joules(&evidence.series) else {
+    let Some(resolution_joules) = evidence.series.step_joules() else {
         return Ok(());
     };
     let gross = Gross::of(evidence)?;

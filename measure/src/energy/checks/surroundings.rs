@@ -246,7 +246,7 @@ pub(super) fn baselines_alike(evidence: &AttemptEvidence<'_>) -> Result<(), Void
         return Err(Void::BaselineDrift {
             before_watts,
             after_watts,
-            standard_error_watts: drift.standard_error_watts.unwrap_or(0.0),
+            standard_error_watts: drift.standard_error_watts,
             effect_joules,
             allowed_joules,
         });

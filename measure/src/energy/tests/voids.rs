@@ -154,7 +154,7 @@ fn meter_too_coarse_by_its_reported_step() {
     assert_true_figures(&assert_counted(&lab(2.2)));
     assert_eq!(
         assert_void(&lab(2.21), "MeterTooCoarse"),
-        "the meter counts in steps of 2.210000 J, which is more than 0.2 % of 1100.000 J"
+        "the meter's counter has steps of 2.210000 J. That is more than 0.2 % of the attempt's 1100.000 J. Use a finer meter, or write a longer load.duration."
     );
 }
 

@@ -228,10 +228,18 @@ fn of_result(
 
 /// The newest values of each benchmark, by its UID. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Benchmarks(Arc<Mutex<BTreeMap<String, Vec<Sample>>>>);
+pub(super) struct Benchmarks(Arc<Mutex<BTreeMap<String, Shown>>>);
+
+/// The values of one benchmark.
+#[derive(Debug)]
+struct Shown {
+    /// Its namespace and name.
+    of: (Option<String>, String),
+    samples: Vec<Sample>,
+}
 
 impl Benchmarks {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Sample>>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Shown>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -242,8 +250,14 @@ impl Benchmarks {
         reason_since: Option<f64>,
     ) {
         if let Some(uid) = benchmark.uid() {
-            let samples = samples(benchmark, status, reason_since);
-            self.known().insert(uid, samples);
+            let shown = Shown {
+                of: (benchmark.namespace(), benchmark.name_any()),
+                samples: samples(benchmark, status, reason_since),
+            };
+            let mut known = self.known();
+            // A benchmark that was deleted and created again has another UID and the same labels.
+            known.retain(|_, other| other.of != shown.of);
+            known.insert(uid, shown);
         }
     }
 
@@ -260,7 +274,8 @@ impl Collector for Benchmarks {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let known = self.known();
         for of in all() {
-            let mut samples = known.values().flatten().filter(|it| it.of == of).peekable();
+            let all = known.values().flat_map(|shown| &shown.samples);
+            let mut samples = all.filter(|it| it.of == of).peekable();
             if samples.peek().is_none() {
                 continue;
             }

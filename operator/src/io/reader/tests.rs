@@ -16,6 +16,7 @@ fn watch(trial: &str) -> MeterWatch {
         meter_ip: None,
         injector_seen: false,
         check_ended: false,
+        steady: None,
     }
 }
 

@@ -97,7 +97,9 @@ impl ServiceFacts {
         ];
         let mut differing = fields.into_iter().filter(|(_, now, before)| now != before);
         let (field, now, before) = differing.next()?;
-        Some(format!("its {field} is {now}, and was made as {before}"))
+        Some(format!(
+            "its {field} is {now}, and the operator created it with {before}"
+        ))
     }
 }
 

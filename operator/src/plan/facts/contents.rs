@@ -122,7 +122,7 @@ pub fn limits_difference(
         let made = made.get(name)?;
         (found.limits != made.limits).then(|| {
             format!(
-                "its container {name} has {} and was made with {}; write the candidate's own resources.limits",
+                "container {name} has {}, and the operator created it with {}. A LimitRange, a webhook or a resize changed it. Write resources.limits",
                 words(&found.limits),
                 words(&made.limits)
             )
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(limits_difference(&stored, &own), None);
         assert_eq!(
             limits_difference(&stored, &with(json!({}))).unwrap(),
-            "its container server has the limits cpu 0.5, memory 1073741824 and was made with no limits; write the candidate's own resources.limits"
+            "container server has the limits cpu 0.5, memory 1073741824, and the operator created it with no limits. A LimitRange, a webhook or a resize changed it. Write resources.limits"
         );
         for (own, stored) in [("0.7", "700m"), ("1.15", "1150m"), ("2", "2")] {
             let [own, stored] = [own, stored].map(|cpu| with(json!({ "limits": { "cpu": cpu } })));

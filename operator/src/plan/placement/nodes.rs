@@ -250,10 +250,15 @@ fn measured_node<'a>(
     if matching.is_empty() {
         return Err(Misplaced {
             reason: Reason::NoMeasuredNode,
-            message: format!(
-                "no ready, untainted node{}; label one, or change spec.placement.measuredNodeSelector or the candidate's own",
-                words(&selector)
-            ),
+            message: if selector.is_empty() {
+                "no node is ready and untainted. Add a node, or remove its taint or cordon."
+                    .to_owned()
+            } else {
+                format!(
+                    "no ready, untainted node{}. Label a node, or change spec.placement.measuredNodeSelector or candidates[].measuredNodeSelector.",
+                    words(&selector)
+                )
+            },
         });
     }
     let names: Vec<&str> = matching.iter().map(|node| node.name.as_str()).collect();
@@ -314,7 +319,7 @@ fn injector_node<'a>(
         _ => None,
     };
     let sharing = if shared.is_some() {
-        ", or write spec.placement.allowSharedNode: true (net attributed joules then decide, and gross and net joules are withheld)"
+        " Or write spec.placement.allowSharedNode: true: net attributed joules then decide, and gross and net joules are withheld."
     } else {
         ""
     };
@@ -322,7 +327,7 @@ fn injector_node<'a>(
         .ok_or_else(|| Misplaced {
             reason: Reason::NoInjectorNode,
             message: format!(
-                "no ready, untainted node other than {}{} for the injector; add a node, change spec.placement.injectorNodeSelector{sharing}",
+                "the injector needs a node: no ready, untainted node other than {}{}. Add a node, or change spec.placement.injectorNodeSelector.{sharing}",
                 names.into_iter().collect::<Vec<_>>().join(" and "),
                 words(selector)
             ),

@@ -20,10 +20,10 @@ pub enum IntervalDisplay {
     Hidden,
 }
 
-/// Half of the interval that decides.
+/// The distance to the farther end of the interval that decides. An interval of a geometric mean is longer above it.
 fn half(figure: &Figure) -> f64 {
     let (lower, upper) = figure.bounds();
-    (upper - lower) / 2.0
+    (upper - figure.value).max(figure.value - lower)
 }
 
 /// Joules with their unit and their kind, such as `5.12±0.08 mJ net` or `~0.42 mJ gross`. `None` if the power is invented.

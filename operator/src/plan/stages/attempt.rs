@@ -7,6 +7,7 @@ mod pauses;
 mod preparing;
 mod restoring;
 mod starting;
+mod steady;
 pub mod step;
 mod under_load;
 
@@ -81,6 +82,9 @@ fn advance(
     };
     let mut plan = context.report(Some(nodes), Some(name), &state);
     plan.watch = context.trial_watch(settings, nodes, trial);
+    for watch in &mut plan.watch {
+        watch.steady = attempt.steady();
+    }
     let record = step.record.as_ref();
     plan.events
         .extend(record.and_then(|record| events::of_trial(trial, record, Some(&settings.units))));

@@ -325,7 +325,10 @@ fn seeded(
         let age = context.now_unix_seconds - pod.created_unix_seconds;
         if pod.ended || (pod.started_unix_seconds.is_none() && age > SEED_START_TIMEOUT_SECONDS) {
             let why = pod.waiting.clone().map_or_else(
-                || "does database.seed.configMap exist, with its key?".to_owned(),
+                || {
+                    "check that the ConfigMap and the key in database.seed.configMap exist"
+                        .to_owned()
+                },
                 |(reason, message)| format!("{reason}: {message}"),
             );
             let why = format!("the seed's pod {} did not run: {why}", pod.name);
@@ -339,7 +342,7 @@ fn seeded(
         Some(facts) if end.exit_code == 0 => Prepared::Failed {
             reason: Reason::SeedFailed,
             message: format!(
-                "the seed left {} rows, and {expected} were expected",
+                "the seeded table has {} rows instead of {expected}",
                 facts.rows
             ),
         },

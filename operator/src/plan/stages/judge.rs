@@ -53,7 +53,7 @@ pub(in crate::plan) fn is_in_time(context: &Context<'_>, settings: &Settings) ->
         return Continue(());
     }
     let message = format!(
-        "no verdict {} after its turn began; raise spec.deadline or ask for fewer blocks or points",
+        "no verdict {} after its turn began. Write a longer spec.deadline, or fewer blocks or points.",
         context.benchmark.spec.deadline
     );
     let plan = context.fail(settings, None, Reason::DeadlineExceeded, &message);

@@ -94,7 +94,7 @@ fn meter(
             Verdict::Invalid,
             Reason::MeterFake,
             format!(
-                "the meter on node {} invents its numbers ({}); switch its development mode off",
+                "the meter on node {} is fake ({}). Switch its development mode off (Kepler: dev.fake-cpu-meter.enabled: false).",
                 node.name, reading.meter.source
             ),
         ),

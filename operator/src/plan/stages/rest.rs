@@ -81,7 +81,7 @@ fn at_rest(context: &Context<'_>, settings: &Settings) -> Plan {
         "nothing has been measured; set spec.suspend to false to begin"
     };
     let left = context.estimate(settings);
-    let message = format!("suspended with {left} to go: {go_on}");
+    let message = format!("suspended, left: {left}; {go_on}");
     let mut plan = context.report(None, None, &State::Suspended { message });
     context.clear(&mut plan);
     plan

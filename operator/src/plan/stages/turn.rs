@@ -33,7 +33,7 @@ fn take(context: &Context<'_>, settings: &Settings, nodes: &Nodes, locks: Vec<Lo
     let mut plan = context.running(
         Some(nodes),
         Reason::Queued,
-        &format!("taking its turn: {left}"),
+        &format!("its turn begins: {left}"),
         BUSY_REQUEUE_SECONDS,
     );
     let moves = locks

@@ -124,7 +124,9 @@ impl Evidence<'_> {
             .map(|why| format!(": {why}"))
             .unwrap_or_default();
         if missing == 0 {
-            return format!("{name}: the uncertainty is too large for an interval");
+            return format!(
+                "{name}: the uncertainty is unknown or too large for an interval, or a trial has the value 0"
+            );
         }
         format!(
             "{name} missing in {missing} of {} trials{why}",

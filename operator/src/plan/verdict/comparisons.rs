@@ -11,11 +11,11 @@ use frugality_measure::statistics::{
 };
 
 use crate::{
-    api::{CandidateResult, Comparison, DecidingFigure, Expanded, Figure, NoiseFloor},
+    api::{CandidateResult, Comparison, NoiseFloor},
     plan::verdict::{
         evidence::Evidence,
         judgement::deciding_figure,
-        modelled::{Ratio, board_notes},
+        modelled::{Ratio, board_notes, widened},
     },
     text,
 };
@@ -38,6 +38,9 @@ impl Evidence<'_> {
 
     /// The ratio of two candidates, with an interval of two-sided error `level`. `None` if a figure is missing, or if the
     /// candidates do different work.
+    ///
+    /// A meter's gain cancels in a ratio by one meter. Baselines that differ by more than chance do not: each candidate has
+    /// its own.
     pub(super) fn ratio(&self, one: &str, other: &str, level: f64) -> Option<Ratio> {
         if self.why_not_compared(one, other).is_some() {
             return None;
@@ -47,15 +50,7 @@ impl Evidence<'_> {
             return self.on_one_node(one, other, level, estimate);
         }
         let bounds = expanded(&estimate, self.of_meters(one, other)?)?;
-        Some(Ratio::plain(Figure {
-            expanded: Some(Expanded {
-                lower: bounds.lower,
-                upper: bounds.upper,
-                covers_meter: true,
-                repeatability_only: false,
-            }),
-            ..estimate.into()
-        }))
+        Some(Ratio::plain(widened(estimate, bounds.lower, bounds.upper)))
     }
 
     /// Whether two candidates are shown to differ by less than `tieWithin`. `None` without it.
@@ -74,26 +69,66 @@ impl Evidence<'_> {
     /// Every candidate against every other.
     pub(super) fn comparisons(&self, floor: Option<&NoiseFloor>) -> Vec<Comparison> {
         let settings = self.settings;
-        let mut comparisons = Vec::new();
-        for candidate in &settings.candidates {
-            for against in settings.candidates.iter().filter(|c| *c != candidate) {
-                let Some(ratio) = self.ratio(candidate, against, settings.claim_level) else {
-                    continue;
-                };
-                let equivalent = self.equivalent(candidate, against);
-                comparisons.push(Comparison {
+        let of = |candidate: &String| self.comparisons_of(candidate, settings.claim_level, floor);
+        settings.candidates.iter().flat_map(of).collect()
+    }
+
+    /// One candidate against every other, with intervals of two-sided error `level`.
+    fn comparisons_of(
+        &self,
+        candidate: &str,
+        level: f64,
+        floor: Option<&NoiseFloor>,
+    ) -> Vec<Comparison> {
+        let others = self.settings.candidates.iter().filter(|c| *c != candidate);
+        others
+            .filter_map(|against| {
+                let ratio = self.ratio(candidate, against, level)?;
+                Some(Comparison {
                     point: self.point.name.clone(),
-                    candidate: candidate.clone(),
+                    candidate: candidate.to_owned(),
                     against: against.clone(),
                     separated: ratio.figure.excludes_one() && self.is_beyond_floor(&ratio, floor),
-                    equivalent,
+                    equivalent: self.equivalent(candidate, against),
                     board: ratio.verdict(|value| self.exceeds_floor(value, floor)),
                     boards: ratio.boards,
                     ratio: ratio.figure,
-                });
-            }
+                })
+            })
+            .collect()
+    }
+
+    /// The comparisons that the status shows: of the winner, else of the candidate of the least figure. All pairs of sixteen
+    /// candidates do not fit into a status.
+    ///
+    /// Without a winner, the candidate is chosen by its figure. One of its n − 1 ratios then excludes 1 by chance more often
+    /// than a single ratio, so each has 1/(n − 1) of the error (Bonferroni).
+    pub(super) fn reported(
+        &self,
+        comparisons: Vec<Comparison>,
+        winner: Option<&str>,
+        floor: Option<&NoiseFloor>,
+        results: &[CandidateResult],
+    ) -> Vec<Comparison> {
+        if let Some(winner) = winner {
+            let is_of_winner = |c: &Comparison| c.candidate == winner;
+            return comparisons.into_iter().filter(is_of_winner).collect();
         }
-        comparisons
+        let least = results
+            .iter()
+            .filter_map(|result| {
+                let figure = deciding_figure(result, self.deciding)?;
+                Some((figure.value, result.candidate.as_str()))
+            })
+            .min_by(|a, b| a.0.total_cmp(&b.0));
+        let settings = self.settings;
+        let others = settings.candidates.len().saturating_sub(1).max(1) as f64;
+        let level = settings
+            .level_of_looks(settings.claim_error() / others)
+            .unwrap_or(settings.claim_level / others);
+        least.map_or_else(Vec::new, |(_, least)| {
+            self.comparisons_of(least, level, floor)
+        })
     }
 
     /// Whether all candidates are shown to be equal.
@@ -269,27 +304,4 @@ impl Evidence<'_> {
             )
         })
     }
-}
-
-/// The comparisons that the status shows: of the winner, else of the candidate of the least figure. All pairs of sixteen
-/// candidates would not fit a status.
-pub(super) fn reported(
-    comparisons: Vec<Comparison>,
-    winner: Option<&str>,
-    deciding: DecidingFigure,
-    results: &[CandidateResult],
-) -> Vec<Comparison> {
-    let least = results
-        .iter()
-        .filter_map(|result| {
-            let figure = deciding_figure(result, deciding)?;
-            Some((figure.value, result.candidate.as_str()))
-        })
-        .min_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate);
-    let subject = winner.or(least);
-    comparisons
-        .into_iter()
-        .filter(|c| Some(c.candidate.as_str()) == subject)
-        .collect()
 }

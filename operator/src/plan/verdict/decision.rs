@@ -20,13 +20,13 @@ pub(super) struct Decision {
 fn without_baseline(figures: &Figures, missing: &NoBaseline) -> Decision {
     let met = Budgets::of(figures, BudgetOutcome::Met);
     let nothing = format!(
-        "There was no FrugalityBaseline {} when the run began, so the candidate was compared with nothing.",
+        "There was no FrugalityBaseline {} when the run began, so there is no comparison.",
         missing.name
     );
     let (verdict, advice) = match missing.verdict {
         WhenMissing::Pass => (
             Verdict::Pass,
-            "By spec.baseline.whenMissing this is a Pass.",
+            "spec.baseline.whenMissing: Pass makes this a Pass.",
         ),
         WhenMissing::Inconclusive => (
             Verdict::Inconclusive,

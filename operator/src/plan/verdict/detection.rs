@@ -40,8 +40,8 @@ pub(super) fn undetected<'a>(trials: &[&'a FrugalityTrial]) -> Vec<Undetected<'a
         });
         let joules = energy.net_joules.filter(|joules| *joules < limit_joules)?;
         let why = format!(
-            "net energy of {joules:.3} J is below the detection limit of {limit_joules:.3} J over all trials of the run, \
-             because half the difference of the two idle baselines varies by {:.4} W",
+            "net energy of {joules:.3} J is below the detection limit of {limit_joules:.3} J, which follows from all trials \
+             of the run: half the difference of their two idle baselines has a standard deviation of {:.4} W",
             pooled.watts()
         );
         Some((status, why))

@@ -127,7 +127,7 @@ fn left_out(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
             format!("; not measured: {}", names.join(", "))
         };
         Some(format!(
-            "At {name} the errors of every candidate passed load.sweep.maxErrorRatio. {judged}{left_out}."
+            "At {name} the error ratio of every candidate exceeded load.sweep.maxErrorRatio. {judged}{left_out}."
         ))
     });
     let ends: Vec<String> = ends.collect();
@@ -154,7 +154,7 @@ fn paused_rounds(settings: &Settings, ledger: &Ledger<'_>) -> Option<String> {
         .count();
     (count > 0).then(|| {
         format!(
-            "More than half an hour passed between two points of {count} of the rounds. Figures that combine the points of a round mix times that far apart."
+            "In {count} of the rounds, more than half an hour passed between two points. Figures over several points (load curve, best points) include this drift."
         )
     })
 }

@@ -154,6 +154,22 @@ impl<'a> Evidence<'a> {
         self.uncertainty(&self.trials(entrant), measure, |_, edges| edges)
     }
 
+    /// Relative standard uncertainty of an entrant's net joules by baselines that differ by more than chance: the largest of
+    /// the trials. 0 for other figures.
+    pub(super) fn drift_uncertainty(&self, entrant: &str) -> f64 {
+        let is_net = matches!(
+            self.deciding,
+            DecidingFigure::Net | DecidingFigure::NetAttributed
+        );
+        let of_trial = |trial: &&FrugalityTrialStatus| {
+            let energy = trial.energy.as_ref()?;
+            Some(energy.net_drift_joules? / energy.net_joules?)
+        };
+        let trials = self.trials(entrant);
+        let drifts = trials.iter().filter_map(of_trial).filter(|_| is_net);
+        drifts.fold(0.0, f64::max)
+    }
+
     /// Relative uncertainty of energy or CPU time that the spread between trials does not show: the largest of the trials. Each
     /// trial has its meter's accuracy and the error at its window's edges. A meter without a reported accuracy adds nothing.
     /// Of a cost, only the part for energy has this uncertainty.

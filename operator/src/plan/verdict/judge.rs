@@ -115,7 +115,7 @@ fn too_low(settings: &Settings, ledger: &Ledger<'_>, blocks: usize) -> Option<St
             })
         })?;
     let of = match settings.levels_of {
-        Some(LevelsOf::Common) => "the lowest highest rate of all candidates",
+        Some(LevelsOf::Common) => "the highest rate of the slowest candidate",
         _ => "the candidate's highest rate",
     };
     Some(format!(
@@ -184,7 +184,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Judgem
     let mut parts = Vec::new();
     if figures.tries > 1 {
         parts.push(format!(
-            "This is try {} of {} with these settings, decided at an error of {} %. All tries together have {} %.",
+            "This is try {} of {} with these settings, decided at an error of {} %. All tries together have an error of {} %.",
             settings.try_number,
             figures.tries,
             text::number(100.0 * settings.claim_error()),
@@ -204,6 +204,9 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Judgem
         figures.caveat = Some(caveat.clone());
         parts.push(caveat);
     }
+    if has_unknown_meter(&figures) && !settings.gates_on_joules() {
+        parts.push(UNKNOWN_ACCURACY.to_owned());
+    }
     for note in &figures.notes {
         // The message may have said some sentences of a note.
         let unsaid = |sentence: &&str| !parts.iter().any(|part| part.contains(sentence.trim_end()));
@@ -218,6 +221,22 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Judgem
         message: parts.join(" "),
         figures: Some(Box::new(figures)),
     }
+}
+
+const UNKNOWN_ACCURACY: &str = "The meter reports no accuracy, so the intervals of joules show only the spread between trials. Write relativeUncertainty for the meter.";
+
+/// Whether an instrument reports no accuracy. Budgets of joules say so themselves, and modelled joules show no interval.
+fn has_unknown_meter(figures: &Figures) -> bool {
+    let deciding = figures.deciding.into_iter();
+    deciding
+        .flat_map(|deciding| {
+            figures
+                .results
+                .iter()
+                .filter_map(move |it| it.joules(deciding))
+        })
+        .filter_map(|joules| joules.expanded)
+        .any(|expanded| !expanded.covers_meter && !expanded.repeatability_only)
 }
 
 /// The look at which the run ended, with the confidence of the intervals.
@@ -238,7 +257,7 @@ fn look_text(settings: &Settings, look: PlannedLook, figures: &Figures) -> Strin
                 .is_some_and(|expanded| expanded.covers_meter)
         });
     let of_meter = if has_meter {
-        " The meter's part of joule intervals keeps 95 %, because its error is the same at every look."
+        " The meter's part of joule intervals has 95 % at every look, because the meter's error does not change between looks."
     } else {
         ""
     };

@@ -60,7 +60,7 @@ pub(super) fn fewest_joules(
         .filter(|(_, kept)| *kept != Kept::No)
         .collect();
     if possible.is_empty() {
-        return Err(format!("no point keeps {target}"));
+        return Err(format!("no point meets {target}"));
     }
     let looks = possible[0].0.settings.looks.len();
     let share = level / (comparable.len() * looks) as f64;
@@ -70,7 +70,7 @@ pub(super) fn fewest_joules(
         let figure = evidence.figure(candidate, joules, share);
         let figure = figure.ok_or_else(|| {
             format!(
-                "{} may keep {target}, and its joules are withheld",
+                "{} may meet {target}, but its joules are withheld",
                 evidence.point.name
             )
         })?;
@@ -80,7 +80,7 @@ pub(super) fn fewest_joules(
     let fewest = keeping.min_by(|(.., a), (.., b)| a.value.total_cmp(&b.value));
     let Some((evidence, _, fewest)) = fewest else {
         return Err(format!(
-            "no point is shown to keep {target}: at {}, trials differ or do not decide",
+            "no point is shown to meet {target}: at {}, trials disagree or are too few",
             names(&possible)
         ));
     };

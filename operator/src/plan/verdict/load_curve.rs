@@ -154,7 +154,7 @@ impl<'a> Curve<'a> {
     }
 }
 
-const UNKNOWN: &str = "the uncertainty is too large for an interval";
+const UNKNOWN: &str = "the uncertainty is unknown, or too large for an interval";
 
 /// Why levels are no shares of a rate that the candidate set.
 fn limited(levels: &[&Evidence<'_>], candidate: &str) -> Option<String> {
@@ -164,7 +164,7 @@ fn limited(levels: &[&Evidence<'_>], candidate: &str) -> Option<String> {
     };
     let first = levels.iter().find(is_limited)?;
     Some(format!(
-        "the injector limited {candidate}, at {} or at its highest rate",
+        "the injector limited {candidate} at {}, or at the highest rate that its levels follow from",
         first.point.name
     ))
 }
@@ -179,7 +179,7 @@ fn failing(points: &[Evidence<'_>], candidate: &str) -> Option<String> {
         let errors = evidence.error_ratio(candidate, evidence.settings.level)?;
         (errors.value > MOST_ERRORS).then(|| {
             format!(
-                "{} % of the requests at {} had no expected answer, and at most {} % may",
+                "{} % of the requests at {} failed (limit {} %)",
                 text::number(100.0 * errors.value),
                 evidence.point.name,
                 text::all_digits(100.0 * MOST_ERRORS)
@@ -251,7 +251,7 @@ impl<'a> Curves<'a> {
         level: f64,
     ) -> Result<IntervalEstimate, &'static str> {
         self.estimate(candidate, of, level)
-            .ok_or("power does not rise with the rate in each block")
+            .ok_or("power does not rise with the rate in each block, or a value is 0")
     }
 
     fn estimate(

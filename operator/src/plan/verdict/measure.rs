@@ -108,10 +108,19 @@ pub(super) fn idle_watts(energy: &EnergyFigures) -> f64 {
 /// The relative standard uncertainty of energy by the meter's accuracy. `None` if the meter does not report it. With a linear
 /// model, net joules have the uncertainty of the watts per CPU, and gross joules the one in the ledger. The larger of the
 /// model's two uncertainties is the bound for the others.
+///
+/// An instrument's uncertainty is a share of the gross energy, and whether its error is the same share at idle is not known.
+/// The same joules are a larger share of net energy.
 pub(super) fn meter_uncertainty(trial: &FrugalityTrialStatus, measure: Measure<'_>) -> Option<f64> {
     let energy = trial.energy.as_ref()?;
     let Some(model) = &energy.meter.model else {
-        return energy.meter_relative_uncertainty;
+        let of_gross = energy.meter_relative_uncertainty?;
+        return match measure.of_same_uncertainty() {
+            Measure::Joules(DecidingFigure::Net | DecidingFigure::NetAttributed) => {
+                Some(of_gross * energy.node_joules / energy.net_joules?)
+            }
+            _ => Some(of_gross),
+        };
     };
     let known = model.uncertainty?;
     match measure.of_same_uncertainty() {

@@ -176,21 +176,30 @@ impl<'a> Evidence<'a> {
         level: f64,
         own: IntervalEstimate,
     ) -> Option<Ratio> {
+        let of_drift = self
+            .drift_uncertainty(one)
+            .hypot(self.drift_uncertainty(other));
+        let plain = |hidden: f64| {
+            if hidden == 0.0 {
+                return Some(Ratio::plain(own.into()));
+            }
+            let bounds = expanded(&own, hidden)?;
+            Some(Ratio::plain(widened(own, bounds.lower, bounds.upper)))
+        };
         if !self.is_modelled(one) && !self.is_modelled(other) {
-            return Some(Ratio::plain(own.into()));
+            return plain(of_drift);
         }
         if !self.is_line(one) || !self.is_line(other) {
             // A model of unknown shape may be wrong in opposite directions at two loads.
             let of_model = self.stated_of(one)? + self.stated_of(other)?;
-            let bounds = expanded(&own, of_model)?;
-            return Some(Ratio::plain(widened(own, bounds.lower, bounds.upper)));
+            return plain(of_model.hypot(of_drift));
         }
         if matches!(
             self.deciding,
             DecidingFigure::Net | DecidingFigure::NetAttributed
         ) {
             // Watts per CPU × CPU time above the baselines: the board is one factor, which cancels.
-            return Some(Ratio::plain(own.into()));
+            return plain(of_drift);
         }
         let [idle_only, cpu_only] = self.extremes(one, other, level)?.map(Figure::from);
         let range = BoardRange {
@@ -268,7 +277,7 @@ pub(super) fn board_notes(comparisons: &[Comparison]) -> Vec<String> {
 }
 
 /// A figure with a separate interval that decides.
-fn widened(own: IntervalEstimate, lower: f64, upper: f64) -> Figure {
+pub(super) fn widened(own: IntervalEstimate, lower: f64, upper: f64) -> Figure {
     Figure {
         expanded: Some(Expanded {
             lower,

@@ -87,7 +87,7 @@ impl Evidence<'_> {
                 ))
             });
         format!(
-            "Block {number} is an outlier: {what} is {} times the median, which is {} robust standard deviations away. By chance \
+            "Block {number} is an outlier: {what} is {} times the median, {} robust standard deviations from it. By chance \
              1 % of series have more than {}.{}",
             text::number(found.outlier.distance.exp()),
             text::number(found.outlier.score),

@@ -79,7 +79,7 @@ impl Evidence<'_> {
             .into_iter()
             .find(|percent| largest > percent / 100.0)?;
         Some(format!(
-            "Each agent ended few cycles in a window. Figures per cycle and cycles/s may be off by more than {percent} %, which no interval contains. Write a longer load.duration."
+            "Each agent completed few cycles in a window. Figures per cycle and cycles/s may be wrong by more than {percent} %. No interval includes this error. Write a longer load.duration."
         ))
     }
 
@@ -156,7 +156,7 @@ impl Evidence<'_> {
             let words = limit_words(name, limited);
             if !limited.is_rate {
                 return Some(format!(
-                    "{words} The rate was reached, so joules count. The times include waiting in the injector and are withheld."
+                    "{words} The rate was reached, so the joules are valid. The times include waiting in the injector and are withheld."
                 ));
             }
             let rate = self.measured(name, Measure::RequestsPerSecond, self.settings.level)?;
@@ -166,7 +166,7 @@ impl Evidence<'_> {
                 _ => String::new(),
             };
             Some(format!(
-                "{words} The limit is {} {}s/s, and {name} may reach more.{remedy}",
+                "{words} The injector's limit is {} {}s/s, and {name} may reach more.{remedy}",
                 text::number(rate.value),
                 self.settings.units.one
             ))
@@ -223,7 +223,7 @@ pub(super) fn limit_words(candidate: &str, limited: Limited) -> String {
             node(node_share)
         ),
         Sign::Idle { occupancy } => format!(
-            "The injector limited {candidate}: the connections waited for answers only {} % of the time, and {} % are needed.",
+            "The injector limited {candidate}: the connections waited for answers for only {} % of the time (at least {} % are needed).",
             percent(occupancy),
             percent(LEAST_OCCUPANCY)
         ),

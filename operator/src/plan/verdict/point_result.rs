@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     api::{BoardVerdict, CandidateResult, Comparison, NoiseFloor},
-    plan::verdict::{comparisons::reported, evidence::Evidence, not_compared::NotCompared},
+    plan::verdict::{evidence::Evidence, not_compared::NotCompared},
 };
 
 /// Most notes of a status.
@@ -37,11 +37,13 @@ impl PointResult {
         let tie = evidence.is_tie(&comparisons);
         let winner = evidence.winner(&comparisons).filter(|_| !tie);
         let strict_winner = evidence.strict_winner(floor).filter(|_| !tie);
-        let comparisons = reported(comparisons, winner.as_deref(), evidence.deciding, &results);
+        let comparisons = evidence.reported(comparisons, winner.as_deref(), floor, &results);
         Self {
             point: evidence.point.name.clone(),
             notes: evidence.notes(&comparisons, floor),
-            not_compared: evidence.not_compared(),
+            not_compared: evidence
+                .not_compared()
+                .filter(|why| !evidence.is_expected(why)),
             strict_winner: strict_winner.map(str::to_owned),
             depends_on_board: winner.is_none() && !tie && depend_on_board(&comparisons),
             results,

@@ -88,7 +88,7 @@ fn note_about(attempts: &[Attempts<'_>], place: &str, least: u64, tests: usize) 
         ),
     };
     Some(format!(
-        "Void attempts{place}: {}; {why}. If the cause depends on the result, the figures are biased. Look at the reasons: kubectl get fbt.",
+        "Void attempts{place}: {}; {why}. If the cause depends on the result, the figures are biased. kubectl get fbt shows the reasons.",
         shares.join(", ")
     ))
 }

@@ -4,7 +4,10 @@
 use crate::{
     api::Reason,
     load::rules::Sending,
-    plan::verdict::{evidence::Evidence, not_compared::NotCompared},
+    plan::{
+        settings::Quantity,
+        verdict::{evidence::Evidence, load_curve::MOST_ERRORS, not_compared::NotCompared},
+    },
     text,
 };
 
@@ -39,8 +42,8 @@ struct Cycles {
 }
 
 impl Evidence<'_> {
-    /// Why two candidates are not compared: they do different work and the spec does not allow it, a meter's accuracy is
-    /// unknown, or the injector limited one of them. [`Self::unknown_work`] reports what could not be checked.
+    /// Why two candidates are not compared. They do different work and the spec does not allow it, or many requests failed. Or a
+    /// meter's accuracy is unknown, or the injector limited one of them. [`Self::unknown_work`] reports what could not be checked.
     pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {
         let of_answers = || {
             Some(NotCompared {
@@ -60,12 +63,23 @@ impl Evidence<'_> {
                 message: self.requests_differ(one, other)?,
             })
         };
+        let of_errors = || {
+            let mut both = [one, other].into_iter();
+            both.find_map(|candidate| self.too_many_errors(candidate))
+        };
         of_answers()
             .or_else(of_cycles)
             .or_else(of_queries)
+            .or_else(of_errors)
             .or_else(|| self.meters_unknown(one, other))
             .or_else(|| self.injector_limits(one, other))
             .or_else(|| self.model_unknown(one, other))
+    }
+
+    /// Whether a search for the end of a sweep expects this: one candidate fails before the others. The points below are
+    /// compared.
+    pub(super) fn is_expected(&self, why: &NotCompared) -> bool {
+        why.reason == Reason::TooManyErrors && self.settings.max_error_ratio.is_some()
     }
 
     fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
@@ -103,6 +117,29 @@ impl Evidence<'_> {
                     self.at_point(point)
                 )
             })
+        })
+    }
+
+    /// Why the errors of a candidate forbid a comparison at this point: figures cover successes only. A budget of the candidate
+    /// on errors may allow more.
+    fn too_many_errors(&self, candidate: &str) -> Option<NotCompared> {
+        let settings = self.settings;
+        let accepted = settings
+            .limits
+            .iter()
+            .filter(|limit| limit.quantity == Quantity::ErrorRatio && limit.candidate == candidate)
+            .map(|limit| limit.value);
+        let most = accepted.fold(MOST_ERRORS, f64::max);
+        let errors = self.error_ratio(candidate, settings.level)?;
+        (errors.value > most).then(|| NotCompared {
+            reason: Reason::TooManyErrors,
+            message: format!(
+                "Not compared: {} % of the {}s of {candidate} failed{}, and its figures cover the others only (limit {} %). Correct the errors, or write the accepted share as maxErrorRatio of a budget.",
+                text::number(100.0 * errors.value),
+                settings.units.whole,
+                self.at_point(&self.point.name),
+                text::all_digits(100.0 * most),
+            ),
         })
     }
 

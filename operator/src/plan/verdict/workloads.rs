@@ -56,7 +56,7 @@ impl Evidence<'_> {
         if !incomplete.is_empty() {
             let names = incomplete.join(", ");
             withheld.push(format!(
-                "attributed joules of {names} apart: missing in a trial, limited by the injector, or without an interval"
+                "attributed joules of the single servers {names}: missing in a trial, limited by the injector, or without an interval"
             ));
         }
         results

@@ -70,7 +70,7 @@ impl OpenAttempt<'_> {
             ChildObject::Deployment(_) => {
                 let times = child?.generation.filter(|times| *times > 1)?;
                 let message = format!(
-                    "the Deployment {name} was changed from outside: its generation is {times}, and was made as 1"
+                    "the Deployment {name} was changed from outside: its generation is {times} instead of 1"
                 );
                 Some((Reason::DeploymentChanged, message))
             }
@@ -105,7 +105,7 @@ impl OpenAttempt<'_> {
                 Some((pod, what))
             })?;
             let message = format!(
-                "the pod {} is not as the operator made it: {what}; was it edited, or does an admission webhook change pods?",
+                "the pod {} is not as the operator made it: {what}. A user or an admission webhook changed it.",
                 pod.name
             );
             Some((Reason::PodChanged, message))
@@ -117,9 +117,13 @@ impl OpenAttempt<'_> {
         let before = status.restored.as_ref()?.state.get(CLUSTER_GENERATION)?;
         let now = self.cluster_generation();
         (now.as_ref() != Some(before)).then(|| {
-            let now = now.as_deref().unwrap_or("missing, because the Cluster does not exist");
-            let message = format!(
-                "the database's Cluster was changed from outside: its generation is {now}, and was {before}"
+            let message = now.as_deref().map_or_else(
+                || "the database's Cluster does not exist any more".to_owned(),
+                |now| {
+                    format!(
+                        "the database's Cluster was changed from outside: its generation is {now} instead of {before}"
+                    )
+                },
             );
             (Reason::DataChanged, message)
         })
@@ -174,7 +178,7 @@ impl OpenAttempt<'_> {
             let is_own = |uid: &Option<String>| uid.as_ref().is_some_and(|uid| own.contains(uid));
             let foreign = slice.behind.iter().find(|it| !is_own(&it.pod_uid))?;
             let message = format!(
-                "{} is behind the Service {}, and is none of the {}'s pods",
+                "the Service {1} also sends requests to {0}, which is not a pod of the {2}",
                 foreign.name,
                 slice.service,
                 role.as_str()
@@ -214,7 +218,7 @@ impl OpenAttempt<'_> {
         if self.endpoints_version().as_ref() == Some(before) || own.any(|pod| has_changed(&pod)) {
             return None;
         }
-        let message = "the addresses behind the attempt's Services changed since its idle baseline, though none of its pods did";
+        let message = "the addresses behind the attempt's Services changed after the idle baseline, but its pods did not change";
         Some((Reason::ForeignEndpoint, message.to_owned()))
     }
 }

@@ -282,7 +282,7 @@ impl OpenAttempt<'_> {
             let doing = format!("waiting for the server to be ready: {why}");
             return Step::wait(doing, POLL_SECONDS);
         }
-        let message = format!("not ready {patience} s after its start: {why}");
+        let message = format!("the server was not ready {patience} s after its start: {why}");
         // The operator creates the candidate's own server after its backends are ready.
         let mut servers = self.children();
         let is_made =

@@ -43,7 +43,7 @@ impl OpenAttempt<'_> {
             }
             Err(error) => {
                 let message = format!("{error}; exit code {} {}", end.exit_code, end.reason);
-                return self.void(status, Reason::InjectorFailed, &message);
+                return self.void(status, Reason::InjectorFailed, message.trim_end());
             }
         };
         // A deleted pod stays for a moment. Its report covers an interrupted load.
@@ -165,7 +165,7 @@ impl OpenAttempt<'_> {
     }
 
     /// UIDs of the candidate's pods by server. Empty if the candidate has only one server.
-    fn workloads(&self) -> BTreeMap<String, BTreeSet<String>> {
+    pub(super) fn workloads(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut workloads: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         if !self.candidate.backends.is_empty() {
             for pod in self.pods(Role::Candidate) {
@@ -257,7 +257,7 @@ impl OpenAttempt<'_> {
         let expected = expected_rows(&database.seed);
         if now.rows != expected {
             return Some(format!(
-                "the database holds {} rows, and {expected} were seeded",
+                "the seeded table has {} rows instead of {expected}",
                 now.rows
             ));
         }

@@ -83,7 +83,7 @@ impl OpenAttempt<'_> {
     ) -> Option<Step> {
         (pause_seconds > longest_seconds).then(|| {
             let message = format!(
-                "{:.0} min passed {place}, and at most {:.0} min are allowed",
+                "{:.0} min passed {place} (limit {:.0} min)",
                 pause_seconds / 60.0,
                 longest_seconds / 60.0
             );

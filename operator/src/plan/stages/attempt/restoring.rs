@@ -59,7 +59,7 @@ impl OpenAttempt<'_> {
         let unit = units.whole;
         let message = match requests.errors {
             0 => format!("{} {unit}s, all as expected", requests.successes),
-            errors => format!("{} {unit}s as expected, {errors} not", requests.successes),
+            errors => format!("{} {unit}s succeeded, {errors} failed", requests.successes),
         };
         status.columns = Some(figures.columns(units));
         let mut step = self.end(status, Outcome::Measured, Reason::Measured, &message);

@@ -48,11 +48,18 @@ fn of_pod(pod: &PodFacts, candidate: &Candidate) -> String {
     }
     if let Some((reason, message)) = &pod.waiting {
         let end = last_end(pod).map(describe_end).unwrap_or_default();
-        return format!("{reason}{of_backend}: {message} {end}");
+        let said: Vec<&str> = [message.trim(), &end]
+            .into_iter()
+            .filter(|it| !it.is_empty())
+            .collect();
+        return match said.as_slice() {
+            [] => format!("{reason}{of_backend}"),
+            said => format!("{reason}{of_backend}: {}", said.join(" ")),
+        };
     }
     if pod.started_unix_seconds.is_none() {
         return format!(
-            "the container{of_backend} is being created; its node pulls the image first if it lacks it"
+            "the container{of_backend} is being created; the node may still pull the image"
         );
     }
     let unready = answer(pod.probed.as_ref(), server, &of_backend);
@@ -70,17 +77,18 @@ fn answer(probed: Option<&Probed>, server: &Server, of_backend: &str) -> String 
     let (path, port) = (&server.readiness_path, server.port);
     match probed {
         Some(Probed::Refused) => format!(
-            "nothing listens on port {port}{of_backend} (connection refused): is that its port, and does it listen on all addresses, not on 127.0.0.1 alone?"
+            "nothing listens on port {port}{of_backend} (connection refused). Write the server's port as candidates[].port. The server must listen on all addresses, not on 127.0.0.1 alone."
         ),
         Some(Probed::Status(status)) if !(200..400).contains(status) => format!(
-            "GET {path} on port {port}{of_backend} answers {status} instead of 200: is that its readinessPath?"
+            "GET {path} on port {port}{of_backend} answers {status}. Write the path that answers 200 as candidates[].readinessPath."
         ),
         Some(Probed::Failed(error)) => {
             format!("GET {path} on port {port}{of_backend} has not answered 200: {error}")
         }
-        Some(Probed::Status(_)) | None => {
-            format!("GET {path} on port {port}{of_backend} has not answered 200")
-        }
+        Some(Probed::Status(status)) => format!(
+            "GET {path} on port {port}{of_backend} answers {status}; the kubelet has not reported the pod as ready yet"
+        ),
+        None => format!("GET {path} on port {port}{of_backend} was not asked yet"),
     }
 }
 

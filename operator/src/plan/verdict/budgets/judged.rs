@@ -113,18 +113,18 @@ impl<'a> Judged<'a> {
     }
 
     /// The error ratio that decides. Whether the candidate or the script caused dropped cycles is not known. The limit is
-    /// therefore met only with them, and broken only without them. `None` between both.
+    /// therefore met only with them, and broken only without them. `None` if it is met without them, and not with them.
     fn errors(&self, level: f64) -> Option<Figure> {
         let candidate = &self.limit.candidate;
         let without = self.evidence.error_ratio(candidate, level)?;
         let Some(with) = self.evidence.error_ratio_with_dropped(candidate, level) else {
             return Some(without);
         };
-        let limit = self.limit.value;
-        if without.bounds().0 > limit {
-            return Some(without);
+        match (self.is_kept(&without), self.is_kept(&with)) {
+            (_, true) => Some(with),
+            (true, false) => None,
+            (false, false) => Some(without),
         }
-        (with.bounds().1 < limit).then_some(with)
     }
 
     /// The one figure of all points. The error says why it is missing.

@@ -19,7 +19,7 @@ const UNKNOWN_METER: &str =
     "The interval excludes the meter's accuracy, which the meter does not report.";
 const MET_WITHOUT_METER: &str =
     "The decision excludes the meter's accuracy, which the meter does not report.";
-const DROPPED: &str = "Withheld: with the dropped cycles the limit is broken, and without them it is met. A cycle is dropped if all connections are busy. Write more load.connections.";
+const DROPPED: &str = "Withheld: the limit is met without the dropped cycles, and not if they count as errors. k6 drops a cycle if all agents are busy. Write more load.connections.";
 const CLOSED_LOOP: &str = "The latency is from a closed loop: it leaves out the time that requests wait behind a slow answer.";
 const UNKNOWN_FLOOR: &str = "The noise floor is not known, because trials.control is not set.";
 
@@ -73,9 +73,9 @@ impl Judged<'_> {
         }
         if let Some(errors) = self.many_errors() {
             remarks.push(format!(
-                "{} % of the {}s failed. The figure is about the others.",
+                "{} % of the {}s failed. The figure covers the successful {1}s only.",
                 text::number(100.0 * errors),
-                settings.units.one
+                settings.units.whole
             ));
         }
         if self.limit.p99_milliseconds.is_some() && self.has_closed_loop() {
@@ -132,7 +132,7 @@ impl Judged<'_> {
                 (limits, points) => format!("{limits} limits at {points} points"),
             };
             return format!(
-                "With {of} a Fail needs a higher confidence, at which the interval contains the limit."
+                "With {of} a Fail needs a higher confidence. At that confidence the interval contains the limit."
             );
         }
         let of_all_points = is_of_all_points(self.limit);
@@ -156,10 +156,10 @@ impl Judged<'_> {
         };
         match needed {
             Blocks::More(more) if settings.looks.len() > 1 => format!(
-                "About {more} more blocks would decide: raise the last of spec.trials.looks, which starts a new run."
+                "About {more} more blocks would decide. Write a larger last value of spec.trials.looks. This starts a new run."
             ),
             Blocks::More(more) => format!(
-                "About {more} more blocks would decide: raise spec.trials.blocks, which starts a new run."
+                "About {more} more blocks would decide. Write a larger spec.trials.blocks. This starts a new run."
             ),
             Blocks::TooMany => format!(
                 "More blocks would not help: {MAX_BLOCKS}, the maximum, are not enough."

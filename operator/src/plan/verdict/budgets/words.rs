@@ -48,8 +48,12 @@ impl Judged<'_> {
                 let found = unit.of(&unit.range(figure));
                 let from_one = self.limit.value.max(1.0 / self.limit.value) - 1.0;
                 let floor = self.floor.unwrap_or_default();
-                let floor = text::number_beside(100.0 * floor, &[100.0 * from_one]);
-                format!("{found}{at}; the {limit} is closer to 1 than the noise floor of {floor} %")
+                let (from_one, floor) = (100.0 * from_one, 100.0 * floor);
+                let away = text::number_beside(from_one, &[floor]);
+                let floor = text::number_beside(floor, &[from_one]);
+                format!(
+                    "{found}{at}; the {limit} is {away} % from 1, less than the noise floor of {floor} %"
+                )
             }
             BudgetOutcome::Exceeded | BudgetOutcome::Withheld => {
                 format!("{}{at} ({limit})", unit.of(&unit.range(figure)))
