@@ -196,7 +196,7 @@ fn a_meter_that_stood_still_reset_its_pods() {
         "{message}"
     );
     assert!(
-        message.contains("from 79.373684 down to 0.000000"),
+        message.contains("fell from 79.373684 to 0.000000"),
         "{message}"
     );
 }
