@@ -33,8 +33,10 @@ pub struct Comparison {
     /// Name of the other candidate.
     pub against: String,
     /// Ratio of the candidate's figure to the other's, paired by block. Below 1 means less energy. Its interval
-    /// has the confidence `look.claimConfidence`. With modelled power, the ratio is by this node's watts. Its
-    /// `expanded` interval then covers every board, or every board that the stated accuracy of the watts allows.
+    /// has the confidence `look.claimConfidence`. Without a winner among n candidates, it has 1/(n − 1) of that error.
+    /// With modelled power, the ratio is by this node's watts. Its `expanded` interval then covers every board, or
+    /// every board that the stated accuracy of the watts allows. For net joules, the `expanded` interval includes
+    /// idle baselines that differ by more than chance.
     pub ratio: Figure,
     /// Whether the deciding interval excludes 1 and the ratio is farther from 1 than the noise floor.
     pub separated: bool,

@@ -117,7 +117,10 @@ pub(super) fn meter_uncertainty(trial: &FrugalityTrialStatus, measure: Measure<'
         let of_gross = energy.meter_relative_uncertainty?;
         return match measure.of_same_uncertainty() {
             Measure::Joules(DecidingFigure::Net | DecidingFigure::NetAttributed) => {
-                Some(of_gross * energy.node_joules / energy.net_joules?)
+                let share = energy
+                    .net_joules
+                    .map_or(1.0, |net| net / energy.node_joules);
+                Some(of_gross / share)
             }
             _ => Some(of_gross),
         };
