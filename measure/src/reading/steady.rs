@@ -41,6 +41,9 @@ impl Steady {
         }
         let mut kept: Vec<Reading> = Vec::with_capacity(readings.len());
         for mut reading in readings.drain(..) {
+            if kept.last().is_some_and(|last| self.repeats(last, &reading)) {
+                continue;
+            }
             if let [.., before, last] = kept.as_slice()
                 && self.contains(before)
                 && self.contains(&reading)
@@ -55,6 +58,17 @@ impl Steady {
         }
         kept.shrink_to_fit();
         *readings = kept;
+    }
+
+    /// Whether a later scrape of the stretch shows the same reading, because the meter reads its source less often. A meter
+    /// that stands still leaves a gap, which is void too.
+    fn repeats(&self, last: &Reading, reading: &Reading) -> bool {
+        self.contains(last)
+            && self.contains(reading)
+            && last.meter_unix_seconds.is_some()
+            && last.meter_unix_seconds == reading.meter_unix_seconds
+            && last.meter == reading.meter
+            && last.node_joules.total_cmp(&reading.node_joules).is_eq()
     }
 
     fn contains(&self, reading: &Reading) -> bool {

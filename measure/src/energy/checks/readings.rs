@@ -60,12 +60,7 @@ pub(super) fn readings_uninterrupted(evidence: &AttemptEvidence<'_>) -> Result<(
         // Only the middle of the measured window does without the readings between two others.
         let is_in_window = measured.start_unix_seconds <= from_unix_seconds
             && to_unix_seconds <= measured.end_unix_seconds;
-        let gap_seconds = if is_in_window {
-            gap_seconds(a, b)
-        } else {
-            to_unix_seconds - from_unix_seconds
-        };
-        if gap_seconds > limit_seconds {
+        if gap_seconds(a, b) > limit_seconds || (b.left_out.is_some() && !is_in_window) {
             return Err(Void::ReadingsInterrupted {
                 from_unix_seconds,
                 to_unix_seconds,

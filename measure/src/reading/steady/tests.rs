@@ -69,6 +69,20 @@ fn twelve_hours_fit_into_four_mebibytes() {
 }
 
 #[test]
+fn a_meter_that_is_scraped_more_often_than_it_reads_is_thinned_too() {
+    let mut readings: Vec<Reading> = (0..7200).map(|index| reading(index / 2 * 2)).collect();
+    Steady {
+        from_unix_seconds: 100.0,
+        to_unix_seconds: 3500.0,
+        groups: Vec::new(),
+    }
+    .thin(&mut readings);
+    assert!(readings.len() < 7200 / 5, "{}", readings.len());
+    let left_out = readings.iter().filter_map(|it| it.left_out.as_ref());
+    assert!(left_out.clone().all(|it| it.largest_gap_seconds <= 1.0));
+}
+
+#[test]
 fn a_quarter_of_an_hour_keeps_all_readings() {
     let mut readings: Vec<Reading> = (0..1800).map(reading).collect();
     let all = readings.clone();

@@ -114,8 +114,11 @@ impl Evidence<'_> {
             let is_of_winner = |c: &Comparison| c.candidate == winner;
             return comparisons.into_iter().filter(is_of_winner).collect();
         }
+        let is_compared =
+            |result: &&CandidateResult| comparisons.iter().any(|c| c.candidate == result.candidate);
         let least = results
             .iter()
+            .filter(is_compared)
             .filter_map(|result| {
                 let figure = deciding_figure(result, self.deciding)?;
                 Some((figure.value, result.candidate.as_str()))

@@ -41,9 +41,7 @@ impl PointResult {
         Self {
             point: evidence.point.name.clone(),
             notes: evidence.notes(&comparisons, floor),
-            not_compared: evidence
-                .not_compared()
-                .filter(|why| !evidence.is_expected(why)),
+            not_compared: evidence.not_compared(),
             strict_winner: strict_winner.map(str::to_owned),
             depends_on_board: winner.is_none() && !tie && depend_on_board(&comparisons),
             results,

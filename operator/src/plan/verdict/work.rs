@@ -76,10 +76,13 @@ impl Evidence<'_> {
             .or_else(|| self.model_unknown(one, other))
     }
 
-    /// Whether a search for the end of a sweep expects this: one candidate fails before the others. The points below are
-    /// compared.
-    pub(super) fn is_expected(&self, why: &NotCompared) -> bool {
-        why.reason == Reason::TooManyErrors && self.settings.max_error_ratio.is_some()
+    /// Whether a search for the end of a sweep expects this: one candidate fails before the others, except at the fewest
+    /// connections.
+    fn is_expected(&self, why: &NotCompared) -> bool {
+        let connections = self.settings.points.iter().map(|point| point.connections);
+        why.reason == Reason::TooManyErrors
+            && self.settings.max_error_ratio.is_some()
+            && Some(self.point.connections) != connections.min()
     }
 
     fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
@@ -279,9 +282,10 @@ impl Evidence<'_> {
     pub(super) fn not_compared(&self) -> Option<NotCompared> {
         let names = &self.settings.candidates;
         names.iter().enumerate().find_map(|(index, one)| {
-            names[index + 1..]
-                .iter()
-                .find_map(|other| self.why_not_compared(one, other))
+            names[index + 1..].iter().find_map(|other| {
+                self.why_not_compared(one, other)
+                    .filter(|why| !self.is_expected(why))
+            })
         })
     }
 }
