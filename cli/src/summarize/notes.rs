@@ -217,7 +217,12 @@ fn confidence(view: &View<'_>) -> Option<String> {
     let of_claims = if claims == figures {
         String::new()
     } else {
-        format!(", [ ] of ratios and budgets {claims}")
+        let or_more = if view.status.has_stricter_ratios() {
+            " or more"
+        } else {
+            ""
+        };
+        format!(", [ ] of ratios and budgets {claims}{or_more}")
     };
     let has_errors = view.any(|it| it.error_ratio.is_some_and(|ratio| ratio.value > 0.0));
     let of_errors = if has_errors {

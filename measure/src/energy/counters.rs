@@ -469,12 +469,18 @@ impl<'a> Series<'a> {
     }
 }
 
+/// The longest time without a reading between two readings in a row: its begin and its end, in Unix seconds.
+pub(super) fn gap_unix_seconds(earlier: &Reading, later: &Reading) -> [f64; 2] {
+    later.left_out.as_ref().map_or_else(
+        || [earlier.at_unix_seconds(), later.at_unix_seconds()],
+        |left_out| left_out.largest_gap_unix_seconds,
+    )
+}
+
 /// The longest time without a reading between two readings in a row, in seconds.
 pub(super) fn gap_seconds(earlier: &Reading, later: &Reading) -> f64 {
-    later.left_out.as_ref().map_or_else(
-        || later.at_unix_seconds() - earlier.at_unix_seconds(),
-        |left_out| left_out.largest_gap_seconds,
-    )
+    let [from, to] = gap_unix_seconds(earlier, later);
+    to - from
 }
 
 /// Whether a later scrape showed the same reading as an earlier one. If the meter reports its time, equal

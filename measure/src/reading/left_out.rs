@@ -10,8 +10,8 @@ use super::{Reading, Rise};
 pub struct LeftOut {
     /// Number of these readings.
     pub readings: usize,
-    /// The longest time between two of all the readings, in seconds.
-    pub largest_gap_seconds: f64,
+    /// The two readings in a row that are farthest apart, in Unix seconds of the readings' clock.
+    pub largest_gap_unix_seconds: [f64; 2],
     /// Mean powers from reading to reading, in watts.
     pub watts: Variation,
     /// The smallest rise of the node's energy from reading to reading, in joules.
@@ -35,7 +35,7 @@ impl LeftOut {
     pub(super) fn of(groups: &[Arc<BTreeSet<String>>]) -> Self {
         Self {
             readings: 0,
-            largest_gap_seconds: 0.0,
+            largest_gap_unix_seconds: [0.0; 2],
             watts: Variation::default(),
             least_rise_joules: f64::INFINITY,
             largest_rises: [Rise::NONE; 2],
@@ -47,6 +47,13 @@ impl LeftOut {
         }
     }
 
+    /// The longest time between two of all the readings, in seconds.
+    #[must_use]
+    pub fn largest_gap_seconds(&self) -> f64 {
+        let [from, to] = self.largest_gap_unix_seconds;
+        to - from
+    }
+
     /// The working sets of exactly these pods. `None` if they are not known as a group.
     #[must_use]
     pub fn working_sets_of(&self, pods: &BTreeSet<String>) -> Option<&WorkingSets> {
@@ -55,9 +62,12 @@ impl LeftOut {
 
     /// Adds the step between two readings in a row.
     pub(super) fn add_step(&mut self, from: &Reading, to: &Reading) {
-        let seconds = to.at_unix_seconds() - from.at_unix_seconds();
+        let times = [from.at_unix_seconds(), to.at_unix_seconds()];
+        let seconds = times[1] - times[0];
         let rise_joules = to.node_joules - from.node_joules;
-        self.largest_gap_seconds = self.largest_gap_seconds.max(seconds);
+        if seconds > self.largest_gap_seconds() {
+            self.largest_gap_unix_seconds = times;
+        }
         self.least_rise_joules = self.least_rise_joules.min(rise_joules);
         self.watts.add(rise_joules / seconds);
         let [first, second] = self.largest_rises;

@@ -1,5 +1,7 @@
 //! The status of a `FrugalityBenchmark`. It has summaries only; the ledger has the raw data.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,6 +132,18 @@ pub struct FrugalityBenchmarkStatus {
 }
 
 impl FrugalityBenchmarkStatus {
+    /// Whether the shown ratios have more than the confidence of claims: without a winner, each of several has a part of the
+    /// error.
+    #[must_use]
+    pub fn has_stricter_ratios(&self) -> bool {
+        let names: BTreeSet<&str> = self
+            .results
+            .iter()
+            .map(|it| it.candidate.as_str())
+            .collect();
+        self.winner.is_none() && names.len() > 2
+    }
+
     /// The condition for the end of the run, if the run has ended.
     #[must_use]
     pub fn end(&self) -> Option<&Condition> {

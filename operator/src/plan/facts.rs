@@ -2,25 +2,26 @@
 
 pub mod addresses;
 pub mod contents;
+mod peer;
 pub mod placement;
 pub mod pods;
+mod refusal;
+mod session;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use frugality_measure::reading::Reading;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LocalObjectReference, ResourceRequirements, Toleration};
-use kube::ResourceExt;
 
+pub use self::{
+    peer::Peer,
+    refusal::{Refusal, Refused},
+    session::{Session, is_preflight, preflight},
+};
 use crate::{
-    api::{
-        FrugalityBaseline, FrugalityBenchmark, FrugalityBenchmarkStatus, FrugalityTrial,
-        PastVerdict, Reason, Verdict,
-    },
+    api::{FrugalityBaseline, FrugalityTrial},
     plan::facts::{
         addresses::{Endpoints, ServiceFacts},
         contents::Contents,
-        placement::PlacementRequest,
     },
 };
 
@@ -109,129 +110,6 @@ impl Observed {
         let mut statuses = self.trials.iter().filter_map(|trial| trial.status.as_ref());
         statuses.any(|status| status.outcome.is_none() && status.idle_before.is_some())
     }
-}
-
-/// Prefix of the names of sessions that read a meter before any trial exists.
-const PREFLIGHT: &str = "preflight/";
-
-/// Name of the session that reads the meter of a node before any trial exists. No trial has such a name.
-#[must_use]
-pub fn preflight(node: &str) -> String {
-    format!("{PREFLIGHT}{node}")
-}
-
-/// Whether a session reads a meter before any trial exists.
-#[must_use]
-pub fn is_preflight(session: &str) -> bool {
-    session.starts_with(PREFLIGHT)
-}
-
-/// Another benchmark.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Peer {
-    /// `namespace/name`.
-    pub name: String,
-    /// UID.
-    pub uid: String,
-    /// When it was created, in Unix seconds.
-    pub created_unix_seconds: i64,
-    /// When its last run with nodes ended, in Unix seconds; `None` if it never had nodes.
-    pub last_turn_unix_seconds: Option<i64>,
-    /// Whether the benchmark needs no nodes now: its current generation has ended, it is suspended, or it is being
-    /// deleted.
-    pub rests: bool,
-    /// Where it is to run; `None` if its stored form can't be read.
-    pub request: Option<PlacementRequest>,
-    /// Names of the nodes that its run began on, the injector's last. The run continues on no others. Empty if the run
-    /// has no attempt, or if the benchmark rests.
-    pub began_on: Vec<String>,
-}
-
-impl Peer {
-    /// A readable benchmark as the others see it.
-    #[must_use]
-    pub fn of(benchmark: &FrugalityBenchmark) -> Self {
-        let stored = Self::unreadable(benchmark);
-        let rests = benchmark.is_complete() || benchmark.spec.suspend || stored.rests;
-        Self {
-            last_turn_unix_seconds: last_turn_unix_seconds(benchmark),
-            request: Some(PlacementRequest::of(&benchmark.spec)),
-            began_on: if rests {
-                Vec::new()
-            } else {
-                began_on(benchmark)
-            },
-            rests,
-            ..stored
-        }
-    }
-
-    /// A benchmark whose metadata alone can be read. It may hold locks, but never waits for any.
-    #[must_use]
-    pub fn unreadable(stored: &impl ResourceExt) -> Self {
-        Self {
-            name: format!(
-                "{}/{}",
-                stored.namespace().unwrap_or_default(),
-                stored.name_any()
-            ),
-            uid: stored.uid().unwrap_or_default(),
-            created_unix_seconds: stored
-                .creation_timestamp()
-                .map_or(0, |time| time.0.as_second()),
-            last_turn_unix_seconds: None,
-            rests: stored.meta().deletion_timestamp.is_some(),
-            request: None,
-            began_on: Vec::new(),
-        }
-    }
-}
-
-/// The nodes of the spec's run, if the status describes that run and the run has attempts.
-fn began_on(benchmark: &FrugalityBenchmark) -> Vec<String> {
-    let is_of_run = |it: &&FrugalityBenchmarkStatus| {
-        it.observed_generation == benchmark.metadata.generation && has_attempts(it)
-    };
-    let Some(status) = benchmark.current_status().filter(is_of_run) else {
-        return Vec::new();
-    };
-    let measured = status.measured_node.iter().flat_map(|it| it.split(", "));
-    let mut names: Vec<String> = measured.map(str::to_owned).collect();
-    names.extend(status.injector_node.clone());
-    names.dedup();
-    names
-}
-
-fn has_attempts(status: &FrugalityBenchmarkStatus) -> bool {
-    let progress = status.progress.as_ref();
-    progress.is_some_and(|it| it.trials_done + it.void_attempts > 0)
-}
-
-/// The end of the newest run that had nodes.
-fn last_turn_unix_seconds(benchmark: &FrugalityBenchmark) -> Option<i64> {
-    let status = benchmark.current_status()?;
-    let current = status
-        .end()
-        .filter(|end| had_turn(has_attempts(status), status.verdict, Some(&end.reason)))
-        .map(|end| end.last_transition_time.0.as_second());
-    let is_turn = |past: &&PastVerdict| {
-        let verdict = Some(past.verdict);
-        had_turn(past.provenance.is_some(), verdict, past.reason.as_deref())
-    };
-    let earlier = status.history.iter().filter(is_turn).filter_map(|past| {
-        let ended: Timestamp = past.ended_at.as_ref()?.parse().ok()?;
-        Some(ended.as_second())
-    });
-    earlier.chain(current).max()
-}
-
-/// Whether a run with this end had nodes. A run without attempts had nodes if its preparation failed, for example the
-/// start of the database. If CloudNativePG or a permission is missing, the run ends before its turn.
-fn had_turn(has_attempts: bool, verdict: Option<Verdict>, reason: Option<&str>) -> bool {
-    let before_turn = [Reason::CloudNativePgMissing, Reason::NamespaceNotAllowed];
-    has_attempts
-        || (verdict == Some(Verdict::Error)
-            && before_turn.iter().all(|it| Some(it.as_str()) != reason))
 }
 
 /// The right to use a node, which one benchmark holds at a time.
@@ -415,213 +293,4 @@ pub struct ClusterFacts {
     pub phase: String,
     /// Hostname label of the node that its spec asks for.
     pub hostname: String,
-}
-
-/// The meter reader's data for one trial.
-#[derive(Clone, Debug, Default)]
-pub struct Session {
-    /// Readings so far, in the order of scraping.
-    pub readings: Arc<Vec<Reading>>,
-    /// When the reader started, in Unix seconds of the operator's clock.
-    pub started_unix_seconds: f64,
-    /// Why the newest scrape failed, if it failed.
-    pub last_error: Option<String>,
-    /// What was missing when the meter last answered without power metrics; `None` if that never happened.
-    pub without_power: Option<String>,
-    /// Whether the reader has seen the trial's injector Job.
-    pub injector_seen: bool,
-    /// When the operator first saw that the check of the trial's database has ended, in Unix seconds of the operator's
-    /// clock. The check's node may have another clock.
-    pub check_ended_unix_seconds: Option<f64>,
-}
-
-impl Session {
-    /// Why the newest scrape gave no reading, as reason code and message; `None` if it gave one.
-    #[must_use]
-    pub fn no_reading(&self) -> Option<(Reason, &str)> {
-        let error = self.last_error.as_deref()?;
-        let reason = if self.without_power.as_deref() == Some(error) {
-            Reason::NoPowerMetrics
-        } else {
-            Reason::MeterMissing
-        };
-        Some((reason, error))
-    }
-}
-
-/// Why the API server refused an object, by its message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// A ResourceQuota has no room now.
-    Quota,
-    /// It is forbidden (Pod Security, a LimitRange, a missing right). A second try would fail too.
-    Forbidden,
-    /// Another reason, which may be temporary.
-    Other,
-}
-
-impl Refused {
-    /// Classifies a message of the API server. The quota texts are from the `ResourceQuota` admission plug-in
-    /// (`controller.go` in `k8s.io/apiserver/pkg/admission/plugin/resourcequota`). The second text appears until
-    /// Kubernetes has counted a new quota for the first time.
-    #[must_use]
-    pub fn by(message: &str) -> Self {
-        if message.contains("exceeded quota: ") || message.contains("status unknown for quota: ") {
-            Self::Quota
-        } else if message.contains("is forbidden: ") {
-            Self::Forbidden
-        } else {
-            Self::Other
-        }
-    }
-}
-
-/// An object that the API server refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Reason code for the condition.
-    pub reason: Reason,
-    /// The object, and the API server's message.
-    pub message: String,
-    /// Whether the object is an entry of the ledger.
-    pub is_entry: bool,
-}
-
-impl Refusal {
-    /// Why the API server did not create an object, given by kind and name, by its HTTP status code. `None` if the answer is
-    /// no refusal: the operator tries again. A conflict of names is a refusal only if the existing object does not belong to
-    /// the benchmark.
-    #[must_use]
-    pub fn of(object: &str, code: u16, message: &str) -> Option<Self> {
-        match code {
-            409 => Some(Self {
-                reason: Reason::NameConflict,
-                message: format!(
-                    "{object} exists and does not belong to this benchmark; delete or rename it, then write another number in spec.rerun to start another run"
-                ),
-                is_entry: false,
-            }),
-            400 | 403 | 422 => Some(Self {
-                reason: match Refused::by(message) {
-                    Refused::Quota => Reason::QuotaExceeded,
-                    Refused::Forbidden | Refused::Other => Reason::ChildRefused,
-                },
-                message: format!("the API server refused {object}: {message}"),
-                is_entry: false,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Why the API server did not create this entry of the ledger. `None` if the answer is no refusal. A webhook that can't be
-    /// called refuses too: it may be away for as long as a run lasts.
-    #[must_use]
-    pub fn of_entry(name: &str, code: u16, message: &str) -> Option<Self> {
-        let is_silent_webhook = code == 500 && message.contains("failed calling webhook");
-        let code = if is_silent_webhook { 403 } else { code };
-        Self::of(&format!("FrugalityTrial {name}"), code, message).map(|refusal| Self {
-            is_entry: true,
-            ..refusal
-        })
-    }
-
-    /// Whether the operator tries to create the object again until the run's deadline, because it may succeed then. An entry
-    /// of the ledger has no part that a user writes, so another spec would not help.
-    #[must_use]
-    pub fn may_pass(&self) -> bool {
-        self.is_entry || self.reason == Reason::QuotaExceeded
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_exceeded_quota_is_distinguished_from_a_forbidden_object() {
-        // Messages of Kubernetes 1.33.
-        for (message, refused) in [
-            (
-                "pods \"x-7d\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2",
-                Refused::Quota,
-            ),
-            (
-                "jobs.batch \"x\" is forbidden: status unknown for quota: small, resources: count/jobs.batch",
-                Refused::Quota,
-            ),
-            (
-                "pods \"x-7d\" is forbidden: failed quota: small: must specify requests.cpu for: server",
-                Refused::Forbidden,
-            ),
-            (
-                "pods \"x-7d\" is forbidden: violates PodSecurity \"restricted:latest\": seccompProfile",
-                Refused::Forbidden,
-            ),
-            (
-                "deployments.apps is forbidden: User \"u\" cannot create resource \"deployments\"",
-                Refused::Forbidden,
-            ),
-            (
-                "Internal error occurred: failed calling webhook \"w\": timeout",
-                Refused::Other,
-            ),
-        ] {
-            assert_eq!(Refused::by(message), refused, "{message}");
-        }
-    }
-
-    #[test]
-    fn a_code_and_a_message_make_a_refusal() {
-        let quota = "pods \"x\" is forbidden: exceeded quota: small, requested: pods=1";
-        let conflict = "services \"x\" already exists";
-        for (code, message, reason) in [
-            (400, "bad", Some(Reason::ChildRefused)),
-            (403, quota, Some(Reason::QuotaExceeded)),
-            (
-                403,
-                "pods \"x\" is forbidden: no",
-                Some(Reason::ChildRefused),
-            ),
-            (409, conflict, Some(Reason::NameConflict)),
-            (422, "invalid", Some(Reason::ChildRefused)),
-            (404, "namespace not found", None),
-            (429, "too many requests", None),
-            (500, quota, None),
-        ] {
-            let refusal = Refusal::of("Service x", code, message);
-            assert_eq!(refusal.as_ref().map(|it| it.reason), reason, "{code}");
-            let passes = refusal.as_ref().is_some_and(Refusal::may_pass);
-            assert_eq!(passes, reason == Some(Reason::QuotaExceeded), "{code}");
-            if let Some(refusal) = refusal {
-                assert!(!refusal.is_entry);
-                assert!(refusal.message.contains("Service x"), "{refusal:?}");
-                // The API server's words about a conflict say nothing about whose object it is.
-                assert_eq!(
-                    refusal.message.contains(message),
-                    code != 409,
-                    "{refusal:?}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_refused_entry_may_succeed_later() {
-        let silence = "Internal error occurred: failed calling webhook \"w\": timeout";
-        for (code, message, reason) in [
-            (400, "denied by a webhook", Some(Reason::ChildRefused)),
-            (422, "invalid", Some(Reason::ChildRefused)),
-            (500, silence, Some(Reason::ChildRefused)),
-            (500, "etcdserver: request timed out", None),
-            (429, "too many requests", None),
-        ] {
-            let refusal = Refusal::of_entry("x", code, message);
-            assert_eq!(refusal.as_ref().map(|it| it.reason), reason, "{code}");
-            if let Some(refusal) = refusal {
-                assert!(refusal.may_pass() && refusal.is_entry, "{refusal:?}");
-                let words = format!("the API server refused FrugalityTrial x: {message}");
-                assert_eq!(refusal.message, words);
-            }
-        }
-    }
 }

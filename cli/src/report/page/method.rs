@@ -59,12 +59,17 @@ fn terms(view: &PageView<'_>) -> Vec<Term> {
     };
     let look = status.look.map(|look| {
         format!(
-            "{} of {}, after {} blocks per point; intervals {}, of ratios and budgets {}",
+            "{} of {}, after {} blocks per point; intervals {}, of ratios and budgets {}{}",
             look.number,
             look.of,
             look.blocks,
             text::confidence(look.confidence),
-            text::confidence(look.claim_confidence)
+            text::confidence(look.claim_confidence),
+            if status.has_stricter_ratios() {
+                " or more"
+            } else {
+                ""
+            },
         )
     });
     let mut terms = vec![

@@ -2,7 +2,7 @@
 
 use crate::energy::attempt::{AttemptReadings, ROUNDING_SECONDS};
 use crate::energy::baseline::{Gross, Net};
-use crate::energy::counters::gap_seconds;
+use crate::energy::counters::gap_unix_seconds;
 use crate::energy::ends;
 use crate::energy::evidence::AttemptEvidence;
 use crate::reading::Reading;
@@ -56,11 +56,16 @@ pub(super) fn readings_uninterrupted(evidence: &AttemptEvidence<'_>) -> Result<(
     let limit_seconds = attempt.limits.max_reading_gap_seconds;
     let measured = attempt.measured;
     series.steps().try_for_each(|(a, b)| {
-        let (from_unix_seconds, to_unix_seconds) = (a.at_unix_seconds(), b.at_unix_seconds());
         // Only the middle of the measured window does without the readings between two others.
-        let is_in_window = measured.start_unix_seconds <= from_unix_seconds
-            && to_unix_seconds <= measured.end_unix_seconds;
-        if gap_seconds(a, b) > limit_seconds || (b.left_out.is_some() && !is_in_window) {
+        let is_in_window = measured.start_unix_seconds <= a.at_unix_seconds()
+            && b.at_unix_seconds() <= measured.end_unix_seconds;
+        let [from_unix_seconds, to_unix_seconds] = if is_in_window {
+            gap_unix_seconds(a, b)
+        } else {
+            [a.at_unix_seconds(), b.at_unix_seconds()]
+        };
+        let is_too_long = to_unix_seconds - from_unix_seconds > limit_seconds;
+        if is_too_long || (b.left_out.is_some() && !is_in_window) {
             return Err(Void::ReadingsInterrupted {
                 from_unix_seconds,
                 to_unix_seconds,

@@ -163,6 +163,17 @@ fn every_check_sees_what_happened_between_the_readings_that_are_kept() {
 }
 
 #[test]
+fn a_gap_between_readings_that_are_kept_has_its_own_times() {
+    let voids = both(|lab| {
+        lab.readings
+            .retain(|it| !(2000.0..2006.0).contains(&(it.at_unix_seconds() - T0)));
+    });
+    let [with_all, with_kept] = voids.map(|outcome| outcome.unwrap_err().to_string());
+    assert_eq!(with_all, with_kept);
+    assert!(with_kept.contains("none covers the 6.500 s"), "{with_kept}");
+}
+
+#[test]
 fn the_course_is_that_of_all_readings() {
     let lab = long();
     let mut kept = long();

@@ -79,7 +79,7 @@ fn a_meter_that_is_scraped_more_often_than_it_reads_is_thinned_too() {
     .thin(&mut readings);
     assert!(readings.len() < 7200 / 5, "{}", readings.len());
     let left_out = readings.iter().filter_map(|it| it.left_out.as_ref());
-    assert!(left_out.clone().all(|it| it.largest_gap_seconds <= 1.0));
+    assert!(left_out.clone().all(|it| it.largest_gap_seconds() <= 1.0));
 }
 
 #[test]

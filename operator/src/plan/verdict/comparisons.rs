@@ -105,14 +105,14 @@ impl Evidence<'_> {
     /// than a single ratio, so each has 1/(n − 1) of the error (Bonferroni).
     pub(super) fn reported(
         &self,
-        comparisons: Vec<Comparison>,
+        comparisons: &[Comparison],
         winner: Option<&str>,
         floor: Option<&NoiseFloor>,
         results: &[CandidateResult],
     ) -> Vec<Comparison> {
         if let Some(winner) = winner {
-            let is_of_winner = |c: &Comparison| c.candidate == winner;
-            return comparisons.into_iter().filter(is_of_winner).collect();
+            let is_of_winner = |c: &&Comparison| c.candidate == winner;
+            return comparisons.iter().filter(is_of_winner).cloned().collect();
         }
         let is_compared =
             |result: &&CandidateResult| comparisons.iter().any(|c| c.candidate == result.candidate);

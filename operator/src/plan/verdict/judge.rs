@@ -261,8 +261,14 @@ fn look_text(settings: &Settings, look: PlannedLook, figures: &Figures) -> Strin
     } else {
         ""
     };
+    // Without a winner, the shown ratios have a part of the error each.
+    let or_more = if figures.winner.is_none() && settings.candidates.len() > 2 {
+        " or more"
+    } else {
+        ""
+    };
     format!(
-        "Look {} of {}, after {} of at most {} blocks. The intervals have {}, the intervals of ratios and budgets {}.{of_meter}",
+        "Look {} of {}, after {} of at most {} blocks. The intervals have {}, the intervals of ratios and budgets {}{or_more}.{of_meter}",
         look.number,
         settings.looks.len(),
         look.blocks,

@@ -37,15 +37,17 @@ impl PointResult {
         let tie = evidence.is_tie(&comparisons);
         let winner = evidence.winner(&comparisons).filter(|_| !tie);
         let strict_winner = evidence.strict_winner(floor).filter(|_| !tie);
-        let comparisons = evidence.reported(comparisons, winner.as_deref(), floor, &results);
+        let reported = evidence.reported(&comparisons, winner.as_deref(), floor, &results);
+        let of_reported = |c: &&Comparison| reported.iter().any(|it| it.candidate == c.candidate);
+        let claims: Vec<&Comparison> = comparisons.iter().filter(of_reported).collect();
         Self {
             point: evidence.point.name.clone(),
-            notes: evidence.notes(&comparisons, floor),
+            notes: evidence.notes(&reported, floor),
             not_compared: evidence.not_compared(),
             strict_winner: strict_winner.map(str::to_owned),
-            depends_on_board: winner.is_none() && !tie && depend_on_board(&comparisons),
+            depends_on_board: winner.is_none() && !tie && depend_on_board(&claims),
             results,
-            comparisons,
+            comparisons: reported,
             winner,
             tie,
             noise_floor,
@@ -122,10 +124,10 @@ pub(super) fn depends_on_load(results: &[PointResult]) -> bool {
 
 /// Whether one candidate would win on some boards: it wins all comparisons that do not depend on the board, and at least one
 /// comparison depends on the board.
-fn depend_on_board(comparisons: &[Comparison]) -> bool {
+fn depend_on_board(comparisons: &[&Comparison]) -> bool {
     let depends = |c: &Comparison| c.board == Some(BoardVerdict::DependsOnBoard);
     let is_won = |c: &Comparison| c.ratio.bounds().1 < 1.0;
-    comparisons.iter().any(depends) && comparisons.iter().all(|c| depends(c) || is_won(c))
+    comparisons.iter().any(|c| depends(c)) && comparisons.iter().all(|c| depends(c) || is_won(c))
 }
 
 /// Whether the board decides the winner: each point has a winner or depends on the board, and at least one point depends on
