@@ -43,7 +43,7 @@ SURELY_ABOVE_ZERO = 0.02
 # The product's reasons for no net joules: work of pods, a trial below its own limit or below the run's.
 WORK_IN_BASELINES = {whose: f"the {whose}'s pods used " for whose in MAX_IDLE_CPUS}
 BELOW_ITS_LIMIT = " cannot be distinguished from 0: "
-BELOW_THE_RUNS_LIMIT = " over all trials of the run, "
+BELOW_THE_RUNS_LIMIT = ", which follows from all trials "
 # The most that a status may hold.
 STATUS_BYTES = 32 * 1024
 
