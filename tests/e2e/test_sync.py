@@ -68,10 +68,12 @@ def test_every_candidate_gets_the_same_requests_and_passes_every_check(benchmark
 
 
 def test_radicale_does_not_use_the_database(trials: list[Object]) -> None:
+    """Transactions per request are not known of a script with a `setup`, so the database's CPU time shows it."""
+    used: dict[str, list[float]] = {name: [] for name in CANDIDATES}
     for trial in trials:
-        made = trial["status"]["transactionsPerRequest"]
-        # The probes and PostgreSQL itself make up to two transactions per second, at ten cycles per second.
-        assert made < 0.5 if trial["spec"]["candidate"] == "radicale" else made > 4.5, trial
+        used[trial["spec"]["candidate"]].append(trial["status"]["energy"]["cpu"]["databaseSeconds"])
+    # An idle PostgreSQL and its probes work too.
+    assert 2 * max(used["radicale"]) < min(used["rust"] + used["python"]), used
 
 
 def test_radicale_is_compared_although_it_makes_no_transactions(benchmark: Object) -> None:
