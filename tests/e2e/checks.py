@@ -33,6 +33,10 @@ FEW_CONNECTIONS = 64
 # intervals begin at other times. The shortest program here runs for 1.2 s. Both of its ends can be off by
 # 2·(h/4)/1.2 = 10 %. The ends of many executions lie all over an interval, and half of this is the average.
 SHARE_OF_A_PROGRAM = 0.05
+# A script's cycle is a burst of work. At each end of a window, a whole cycle can be off the line: 2/N of N cycles.
+# The pods' shares depend on the cycles in each interval of the meter. If an interval has fewer than this, a share can
+# be off as much as a program's.
+MANY_CYCLES = 10
 
 # ---- limits of net joules (docs/measurement.md, "Work in the baselines") ----
 MAX_IDLE_CPUS = {"candidate": 0.03, "database": 0.1}
@@ -117,6 +121,14 @@ def next_to_oracle(session: Session, record: oracle.Record, trial: Object) -> li
 
 def tolerance(load: Object, figure: str) -> float:
     """The largest relative deviation of a figure, by the JSON of its load."""
+    if "cycles" in load:
+        count, seconds = load["cycles"]["count"], load["durationSeconds"]
+        has_bursts = count * oracle.STEP_SECONDS < MANY_CYCLES * seconds
+        if has_bursts and figure.startswith("attributed."):
+            return SHARE_OF_A_PROGRAM
+        # A database with little to do also works for probes and checkpoints, in bursts.
+        is_of_database = has_bursts and figure == "cpu.databaseSeconds"
+        return 2 / count + (WITHIN_TWO_PERCENT if is_of_database else WITHIN_ONE_PERCENT)
     is_program = "executions" in load
     if is_program and figure.startswith("attributed."):
         return SHARE_OF_A_PROGRAM
