@@ -192,6 +192,7 @@ fn impossible_slices_and_slices_of_other_requests_are_refused() {
         |slices: &mut Slices| slices.slice_seconds = 0.0,
         |slices: &mut Slices| slices.whole_seconds = -1.0,
         |slices: &mut Slices| slices.mean_nanoseconds[3] = Some(u64::MAX / 2),
+        |slices: &mut Slices| slices.mean_nanoseconds[3] = None,
         |slices: &mut Slices| slices.p99_nanoseconds.truncate(31),
         |slices: &mut Slices| {
             slices.successes[0] += slices.successes[3];
