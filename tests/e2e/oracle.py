@@ -18,7 +18,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ LONGEST_READ_SECONDS = 0.005
 # The meter divides energy among pods in steps of this length (`meter.interval` in hack/box-values.yaml).
 # The oracle does the same, but its steps begin at other times.
 STEP_SECONDS = 0.25
+# The operator reads the meter in these intervals.
+READING_SECONDS = 0.5
 # Student's t for a two-sided 95 %, by degrees of freedom (any table).
 STUDENT_T_95 = {1: 12.706205, 2: 4.302653, 3: 3.182446, 4: 2.7764451052, 5: 2.570582, 9: 2.262157}
 # Student's t for the claims of a first try: a two-sided error of 5 % · 6/π².
@@ -179,6 +181,10 @@ class Model:
     def node_joules(self, record: Record, start: float, end: float) -> float:
         """∫ (idle + w·u) dt = idle·T + w·ΔCPU."""
         return self.idle_watts * (end - start) + self.watts_per_cpu * record.node.used(start, end)
+
+    @property
+    def most_watts(self) -> float:
+        return self.idle_watts + self.watts_per_cpu * self.cpus
 
     def pods_joules(self, record: Record, uids: Iterable[str], start: float, end: float) -> float:
         """∫ (idle + w·u)·u/cpus · (pods' share of the CPU time) dt, in short steps."""
@@ -350,6 +356,66 @@ def energy_figures(record: Record, model: Model, requests: Requests, attempt: At
         "cpu.databaseSeconds": sum(record.pods[uid].used(start, end) for uid in database)
         if database
         else None,
+    }
+
+
+def off_line(counter: Callable[[float], float], when: float) -> float:
+    """How far a line between two readings can be from a counter at a time, whenever the readings were.
+
+    Large if the load pauses or begins near that time, as between the warm-up and the window.
+    """
+
+    def off(begin: float) -> float:
+        first, last = counter(begin), counter(begin + READING_SECONDS)
+        return abs(counter(when) - first - (last - first) * (when - begin) / READING_SECONDS)
+
+    return max(off(when - READING_SECONDS * tenth / 10) for tenth in range(11))
+
+
+def off_lines(counters: Sequence[Counter], start: float, end: float) -> float:
+    """`off_line` of a sum of counters, at both ends of a window together."""
+    return sum(off_line(lambda when: sum(it.at(when) for it in counters), time) for time in (start, end))
+
+
+def possible_errors(record: Record, model: Model, requests: Requests, attempt: Attempt) -> Figures:
+    """How far each of `energy_figures` can be off for an operator that draws lines between its readings."""
+
+    def off(uids: Iterable[str]) -> float:
+        return off_lines([record.pods[uid] for uid in uids], start, end)
+
+    start, end = requests.start, requests.end
+    of_node = off_lines([record.node], start, end)
+    idle = [
+        model.watts_per_cpu * off_lines([record.node], it.start, it.end) / it.seconds
+        for it in attempt.baselines
+    ]
+    gross = model.watts_per_cpu * of_node
+    net = gross + (end - start) * sum(idle) / 2
+
+    def attributed(uids: Iterable[str]) -> float:
+        # A pod's joules are P(u) × its CPU time / CPUs. Both factors can be off.
+        share = sum(record.pods[uid].used(start, end) for uid in uids) / record.node.used(start, end)
+        return (model.most_watts * off(uids) + gross * share) / model.cpus
+
+    def each(joules: float) -> float:
+        return joules / (requests.units or math.inf)
+
+    candidate, database = attempt.candidate, attempt.database
+    both = attributed(candidate) + attributed(database)
+    return {
+        "nodeJoules": gross,
+        "grossJoulesPerRequest": each(gross),
+        "idleBeforeWatts": idle[0],
+        "idleAfterWatts": idle[1],
+        "netJoules": net,
+        "netJoulesPerRequest": each(net),
+        "attributed.candidateJoules": attributed(candidate),
+        "attributed.databaseJoules": attributed(database),
+        "attributed.candidateJoulesPerRequest": each(attributed(candidate)),
+        "attributed.candidateAndDatabaseJoulesPerRequest": each(both),
+        "cpu.nodeSeconds": of_node,
+        "cpu.candidateSeconds": off(candidate),
+        "cpu.databaseSeconds": off(database),
     }
 
 

@@ -160,26 +160,38 @@ def test_durations_of_a_spec_are_read(text: str, seconds: float) -> None:
     assert duration_seconds(text) == seconds
 
 
+CYCLES = {"cycles": {"count": 200}, "durationSeconds": 20.0}
+MANY = {"cycles": {"count": 2000}, "durationSeconds": 20.0}
+
+
 @pytest.mark.parametrize(
     ("load", "figure", "expected"),
     [
-        ({"NumThreads": 4}, "netJoules", 0.01),
-        ({"NumThreads": 64}, "cpu.nodeSeconds", 0.01),
-        ({"NumThreads": 256}, "nodeJoules", 0.02),
-        ({"cycles": {"count": 2000}, "durationSeconds": 20.0}, "attributed.candidateJoules", 0.011),
-        ({"cycles": {"count": 2000}, "durationSeconds": 20.0}, "netJoules", 0.011),
-        ({"cycles": {"count": 200}, "durationSeconds": 20.0}, "netJoules", 0.02),
-        ({"cycles": {"count": 200}, "durationSeconds": 20.0}, "cpu.databaseSeconds", 0.03),
-        ({"cycles": {"count": 200}, "durationSeconds": 20.0}, "attributed.databaseJoules", 0.05),
-        ({"executions": {}}, "attributed.candidateJoules", 0.05),
-        ({"executions": {}}, "cpu.candidateSeconds", 0.02),
-        ({"executions": {}}, "nodeJoules", 0.01),
+        ({"NumThreads": 4}, "netJoules", 0.011),
+        (MANY, "attributed.candidateJoules", 0.012),
+        (CYCLES, "netJoules", 0.021),
+        (CYCLES, "attributed.databaseJoules", 0.071),
+        ({"executions": {}}, "attributed.candidateJoules", 0.061),
+        ({"executions": {}}, "cpu.candidateSeconds", 0.011),
     ],
 )
 def test_tolerances_depend_on_the_load_and_the_figure_only(
     load: Object, figure: str, expected: float
 ) -> None:
-    assert checks.tolerance(load, figure) == expected
+    assert checks.tolerance(load, figure, 100.0, 0.1) == pytest.approx(expected)
+
+
+def test_a_figure_that_must_be_absent_has_no_tolerance() -> None:
+    assert checks.tolerance({"NumThreads": 4}, "netJoules", None, 0.1) == 0.0
+
+
+def test_a_line_between_readings_is_off_by_a_quarter_of_the_load_that_begins_there() -> None:
+    began = oracle.off_line(lambda when: max(0.0, when - 100.0), 100.0)
+    assert began == pytest.approx(oracle.READING_SECONDS / 4)
+    assert oracle.off_line(lambda when: 0.7 * when, 100.0) == pytest.approx(0.0, abs=1e-9)
+    # A pause of 50 ms before the window.
+    paused = oracle.off_line(lambda when: when - min(max(when - 99.95, 0.0), 0.05), 100.0)
+    assert 0.02 < paused < 0.05
 
 
 def test_without_trials_nothing_agrees_with_the_oracle() -> None:

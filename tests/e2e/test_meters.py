@@ -20,7 +20,7 @@ import oracle
 import stand_in_kepler
 import stand_in_plug
 from benchmarks import FORTIO, FORTIO_ARGS, Benchmark, spec
-from checks import WITHIN_ONE_PERCENT, assert_ended, outcome
+from checks import ORACLE_ERROR, assert_ended, outcome
 from conftest import watched
 from disturbances import METER_PORT, attempt_under_load, hold_unmeasured, outcome_of
 from evidence import is_ready, say
@@ -33,9 +33,8 @@ KEPLER_PORT = 28284
 BRIDGE = "/run/frugality/kepler"
 # Above the greatest power of the box's fictitious board.
 MAX_WATTS = 12
-# The oracle's own error, because it has only ten samples per second of the kernel's CPU accounting. In runs
-# on the box no figure was off by more than 0.33 % if the product's joules came from the same accounting.
-ORACLE_ERROR = 0.004
+# How far the energy through the bridge may be from the truth, over three minutes or more.
+BRIDGE_ERROR = 0.01
 # Longer than the operator needs to find that an instrument is silent.
 SILENT_SECONDS = 12
 SERVER = {"name": "fortio", "image": FORTIO, "args": FORTIO_ARGS, "readinessPath": "/debug"}
@@ -306,4 +305,4 @@ def test_keplers_node_counter_follows_the_truth_without_resets_or_jumps(
     true = meters.session.model.node_joules(meters.session.record(), start, end)
     say(f"{end - start:.0f} s: {last - first:.2f} J through the bridge, truth {true:.2f} J")
     assert end - start > 180
-    assert abs((last - first) / true - 1) <= WITHIN_ONE_PERCENT
+    assert abs((last - first) / true - 1) <= BRIDGE_ERROR

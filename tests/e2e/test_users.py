@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import DATABASE, Benchmark, spec
 from conftest import remove_namespaces
-from kube import Object, get, kubectl
+from kube import Object, kubectl
 
 NAMESPACE = "e2e-users"
 AUTHOR = "author"
