@@ -116,7 +116,7 @@ def next_to_oracle(session: Session, record: oracle.Record, trial: Object) -> li
 
 def tolerance(load: Object, figure: str, true: float | None, possible_error: float | None) -> float:
     """The largest relative deviation of a figure, by the JSON of its load and its possible error at the ends."""
-    allowed = LEAST_TOLERANCE + (possible_error or 0.0) / true if true else 0.0
+    allowed = LEAST_TOLERANCE + (possible_error or 0.0) / abs(true) if true else 0.0
     has_bursts = "executions" in load
     if "cycles" in load:
         count, seconds = load["cycles"]["count"], load["durationSeconds"]
