@@ -78,19 +78,15 @@ impl Slices {
                     latency.is_none_or(|it| *successes > 0 && is_time(it as f64))
                 })
         };
-        let has_means = || {
-            let slices = self.mean_nanoseconds.iter().zip(&self.successes);
-            slices
-                .into_iter()
-                .all(|(mean, successes)| mean.is_some() || *successes == 0)
-        };
+        let mut means = self.mean_nanoseconds.iter().zip(&self.successes);
+        let has_means = means.all(|(mean, successes)| mean.is_some() || *successes == 0);
         (1..=MOST_SLICES).contains(&number)
             && self.errors.len() == number
             && self.slice_seconds > 0.0
             && is_time(self.slice_seconds)
             && is_time(self.whole_seconds)
             && has_latency(&self.mean_nanoseconds)
-            && has_means()
+            && has_means
             && has_latency(&self.p99_nanoseconds)
     }
 }

@@ -114,13 +114,13 @@ def next_to_oracle(session: Session, record: oracle.Record, trial: Object) -> li
     ]
 
 
-def tolerance(load: Object, figure: str, true: float | None, possible_error: float | None) -> float:
+def tolerance(load: Object, figure: str, true: float | None, possible_error: float) -> float:
     """The largest relative deviation of a figure, by the JSON of its load and its possible error at the ends."""
-    allowed = LEAST_TOLERANCE + (possible_error or 0.0) / abs(true) if true else 0.0
+    allowed = LEAST_TOLERANCE + possible_error / abs(true) if true else 0.0
     has_bursts = "executions" in load
     if "cycles" in load:
         count, seconds = load["cycles"]["count"], load["durationSeconds"]
-        allowed += CYCLES_AT_ENDS / count
+        allowed += CYCLES_AT_ENDS / max(count, 1)
         has_bursts = count * oracle.STEP_SECONDS < MANY_CYCLES * seconds
     return allowed + (SHARE_OF_A_PROGRAM if has_bursts and figure.startswith("attributed.") else 0.0)
 

@@ -359,25 +359,28 @@ def energy_figures(record: Record, model: Model, requests: Requests, attempt: At
     }
 
 
-def off_line(counter: Callable[[float], float], when: float) -> float:
+def off_line(counter: Callable[[float], float], when: float, latest: float = math.inf) -> float:
     """How far a line between two readings can be from a counter at a time, whenever the readings were.
 
-    Large if the load pauses or begins near that time, as between the warm-up and the window.
+    Large if the load pauses or begins near that time, as between the warm-up and the window. The counter is known
+    until `latest`.
     """
 
     def off(begin: float) -> float:
         first, last = counter(begin), counter(begin + READING_SECONDS)
         return abs(counter(when) - first - (last - first) * (when - begin) / READING_SECONDS)
 
-    return max(off(when - READING_SECONDS * tenth / 10) for tenth in range(11))
+    begins = [when - READING_SECONDS * tenth / 10 for tenth in range(11)]
+    return max((off(begin) for begin in begins if begin + READING_SECONDS <= latest), default=0.0)
 
 
 def off_lines(counters: Sequence[Counter], start: float, end: float) -> float:
     """`off_line` of a sum of counters, at both ends of a window together."""
-    return sum(off_line(lambda when: sum(it.at(when) for it in counters), time) for time in (start, end))
+    latest = min((it.times[-1] for it in counters), default=math.inf)
+    return sum(off_line(lambda at: sum(it.at(at) for it in counters), time, latest) for time in (start, end))
 
 
-def possible_errors(record: Record, model: Model, requests: Requests, attempt: Attempt) -> Figures:
+def possible_errors(record: Record, model: Model, requests: Requests, attempt: Attempt) -> dict[str, float]:
     """How far each of `energy_figures` can be off for an operator that draws lines between its readings."""
 
     def off(uids: Iterable[str]) -> float:
@@ -401,18 +404,20 @@ def possible_errors(record: Record, model: Model, requests: Requests, attempt: A
         return joules / (requests.units or math.inf)
 
     candidate, database = attempt.candidate, attempt.database
-    both = attributed(candidate) + attributed(database)
-    return {
+    of_candidate, of_database = attributed(candidate), attributed(database)
+    joules = {
         "nodeJoules": gross,
+        "netJoules": net,
+        "attributed.candidateJoules": of_candidate,
+        "attributed.candidateAndDatabaseJoules": of_candidate + of_database,
+        "attributed.databaseJoules": of_database,
+    }
+    return {
+        **joules,
+        **{f"{name}PerRequest": each(of_window) for name, of_window in joules.items()},
         "grossJoulesPerRequest": each(gross),
         "idleBeforeWatts": idle[0],
         "idleAfterWatts": idle[1],
-        "netJoules": net,
-        "netJoulesPerRequest": each(net),
-        "attributed.candidateJoules": attributed(candidate),
-        "attributed.databaseJoules": attributed(database),
-        "attributed.candidateJoulesPerRequest": each(attributed(candidate)),
-        "attributed.candidateAndDatabaseJoulesPerRequest": each(both),
         "cpu.nodeSeconds": of_node,
         "cpu.candidateSeconds": off(candidate),
         "cpu.databaseSeconds": off(database),

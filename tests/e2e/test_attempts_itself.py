@@ -175,10 +175,20 @@ MANY = {"cycles": {"count": 2000}, "durationSeconds": 20.0}
         ({"executions": {}}, "cpu.candidateSeconds", 0.011),
     ],
 )
-def test_tolerances_depend_on_the_load_and_the_figure_only(
+def test_tolerances_depend_on_the_load_the_figure_and_its_possible_error(
     load: Object, figure: str, expected: float
 ) -> None:
     assert checks.tolerance(load, figure, 100.0, 0.1) == pytest.approx(expected)
+
+
+def test_a_load_without_a_whole_cycle_has_a_tolerance() -> None:
+    none = {"cycles": {"count": 0}, "durationSeconds": 20.0}
+    assert checks.tolerance(none, "nodeJoules", 100.0, 0.1) > 0.011
+
+
+def test_a_record_that_ends_soon_after_a_window_is_enough() -> None:
+    counter = oracle.Counter(times=[99.0, 100.0, 100.1], seconds=[0.0, 1.0, 1.1])
+    assert oracle.off_lines([counter], 99.6, 100.0) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_figure_that_must_be_absent_has_no_tolerance() -> None:
