@@ -61,7 +61,7 @@ pub enum ClusterError {
         "the kubeconfig is not usable: {0}. `kubectl config get-contexts` lists the contexts; --kubeconfig names another file."
     )]
     Kubeconfig(#[from] KubeconfigError),
-    /// There is no kubeconfig, and this is no pod.
+    /// There is no kubeconfig, and this is not a pod.
     #[error("there is no cluster: {0}. Name a kubeconfig with --kubeconfig or $KUBECONFIG.")]
     NoCluster(#[from] InferConfigError),
     /// The object does not exist.
@@ -95,7 +95,7 @@ pub enum ClusterError {
     /// The API server accepted the connection and sent nothing.
     #[error("the API server did not answer within {0} s")]
     Silent(u64),
-    /// The answer is no object of this version.
+    /// The answer is not an object of this version.
     #[error(
         "the answer is not understood: {0}. Use the version of kubectl-frugality that belongs to the operator."
     )]

@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(words(&["estimate", "--o"]), "--output\n:4\n");
         assert_eq!(words(&["estimate", "--output", ""]), "text\njson\n:4\n");
         assert_eq!(words(&["estimate", "-f", ""]), ":0\n");
-        // The next word is no value of an option whose value follows `=`.
+        // The next word is not a value of an option whose value follows `=`.
         assert_eq!(words(&["estimate", "--dry", ""]), ":4\n");
         assert_eq!(words(&["nothing", ""]), ":4\n");
         let name = ["watch".to_owned(), String::new()];

@@ -23,12 +23,12 @@ pub enum ExportFormat {
 /// Why there is no export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The input is no JSON.
-    #[error("the input is no JSON: {0}. It must be the text that kubectl get fbt -o json prints.")]
+    /// The input is not JSON.
+    #[error("the input is not JSON: {0}. It must be the text that kubectl get fbt -o json prints.")]
     Json(#[from] serde_json::Error),
     /// An entry of the ledger can't be read. None is left out silently.
     #[error(
-        "entry {name} is no FrugalityTrial: {source}. Use the version of this program that belongs to the operator's version."
+        "entry {name} is not a FrugalityTrial: {source}. Use the version of this program that belongs to the operator's version."
     )]
     Entry {
         /// Its name.
@@ -38,7 +38,7 @@ pub enum ExportError {
     },
     /// The course of an attempt can't be read. None is left out silently.
     #[error(
-        "{name} is no FrugalityTrace: {source}. Use the version of this program that belongs to the operator's version."
+        "{name} is not a FrugalityTrace: {source}. Use the version of this program that belongs to the operator's version."
     )]
     Trace {
         /// Its name.
@@ -103,7 +103,7 @@ pub(crate) fn entries(items: Vec<Value>) -> Result<Vec<FrugalityTrial>, ExportEr
                 .to_owned();
             serde_json::from_value(item).map_err(|source| ExportError::Entry { name, source })
         })
-        // The entry with the frozen releases of a run is no attempt.
+        // The entry with the frozen releases of a run is not an attempt.
         .filter(|entry: &Result<FrugalityTrial, _>| {
             !entry
                 .as_ref()

@@ -35,7 +35,7 @@ pub struct InputSource {
 /// Why there is no input.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// A terminal is no input.
+    /// A terminal is not an input.
     #[error(
         "standard input is a terminal. Name a benchmark, name a file with --filename, or pipe: kubectl get {0} -o json | kubectl frugality …"
     )]

@@ -162,7 +162,7 @@ enum Failure {
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error(
-        "the input is no benchmark as JSON: {0}. It must be the text that kubectl get fb NAME -o json prints."
+        "the input is not a benchmark as JSON: {0}. It must be the text that kubectl get fb NAME -o json prints."
     )]
     NotABenchmark(#[from] serde_json::Error),
     #[error("the types have no reference: {0}. This is a fault of this program.")]
@@ -332,7 +332,7 @@ async fn export_ledger(options: &Export) -> Result<(), Failure> {
     }
 }
 
-/// A reader that has seen enough, such as head, is no failure.
+/// A reader that has seen enough, such as head, is not a failure.
 fn print(text: &[u8]) -> Result<(), Failure> {
     match std::io::stdout().write_all(text) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::Print(error)),

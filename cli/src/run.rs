@@ -161,7 +161,7 @@ pub enum RunError {
         namespace: String,
     },
     /// The value of --dry-run after a blank in place of `=`.
-    #[error("`{0}` is no image: write --dry-run={0}, and the image")]
+    #[error("`{0}` is not an image: write --dry-run={0}, and the image")]
     NoImage(String),
     /// Not representable.
     #[error("cannot write YAML: {0}")]

@@ -129,7 +129,10 @@ fn a_message_names_the_cause_and_what_to_do() {
         .unwrap();
     assert_refused(&missing, &["no-such-file", "kubectl get -o json"]);
     let nonsense = piped(&["summarize"], "{\"spec\": 1}");
-    assert_refused(&nonsense, &["no benchmark", "kubectl get fb NAME -o json"]);
+    assert_refused(
+        &nonsense,
+        &["not a benchmark", "kubectl get fb NAME -o json"],
+    );
     let no_config = command()
         .args(["summarize", "two"])
         .env("KUBECONFIG", "/no/such/kubeconfig")

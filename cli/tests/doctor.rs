@@ -41,7 +41,7 @@ fn each_check_says_what_to_do_and_a_failure_is_an_exit_code() {
     );
 }
 
-/// Checks how the lines begin that are no remedies.
+/// Checks how the lines begin that are not remedies.
 #[track_caller]
 fn assert_checks(text: &str, beginnings: &[&str]) {
     let lines: Vec<_> = text.lines().filter(|it| !it.starts_with(' ')).collect();

@@ -129,7 +129,7 @@ fn what_admission_refuses_is_refused_with_what_to_write() {
         (
             "/spec/candidates/0/prot",
             json!(8080),
-            "spec.candidates[0].prot is no field; the fields are args",
+            "spec.candidates[0].prot is not a field; the fields are args",
         ),
         (
             "/spec/candidates/0/name",

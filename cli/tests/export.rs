@@ -331,7 +331,7 @@ fn courses_are_a_long_table_with_one_row_per_value() {
 fn an_entry_of_the_ledger_is_no_course() {
     let error = export_courses(&data("ledger.json"), None, ExportFormat::Csv).unwrap_err();
     assert!(
-        error.to_string().contains("is no FrugalityTrace"),
+        error.to_string().contains("is not a FrugalityTrace"),
         "{error}"
     );
 }

@@ -461,7 +461,7 @@ fn input_without_one_benchmark_gets_an_error_that_says_what_to_write() {
             changed("budgets", |list| {
                 list["items"][1]["spec"] = json!({});
             }),
-            "is no FrugalityTrial",
+            "is not a FrugalityTrial",
         ),
     ] {
         let error = Objects::in_list(&text).unwrap_err().to_string();

@@ -96,7 +96,7 @@ fn a_wrong_command_line_gets_what_to_write() {
         (
             &[SHOP, "--budget=kWh=5"][..],
             2,
-            "`kWh=5` is no budget: write mJ=5",
+            "`kWh=5` is not a budget: write mJ=5",
         ),
         (&[SHOP, "--budget=ratio=1.05"], 1, "with one --against"),
         (

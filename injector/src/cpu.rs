@@ -99,7 +99,7 @@ fn thin_out(samples: &mut Vec<Sample>) {
     });
 }
 
-/// Increase of the counters between two times, in Unix seconds.
+/// Increase of the counters between two times, in Unix seconds. `None` if the kernel reports no CPU.
 fn between(samples: &[Sample], from: f64, to: f64) -> Option<InjectorCpu> {
     let rise = |value: &dyn Fn(&Sample) -> Option<f64>| {
         let rise = at(samples, to, value)? - at(samples, from, value)?;
@@ -107,6 +107,9 @@ fn between(samples: &[Sample], from: f64, to: f64) -> Option<InjectorCpu> {
         (rise >= 0.0).then_some(rise)
     };
     let cpus = samples.first()?.cpus.len();
+    if cpus == 0 {
+        return None;
+    }
     let of_cpus: Option<Vec<(f64, f64)>> = (0..cpus)
         .map(|cpu| {
             let busy = rise(&|sample| Some(sample.cpus.get(cpu)?.busy))?;
@@ -269,6 +272,12 @@ mod tests {
         let outside = between(&samples, 9.0, 13.0).ok_or("there are samples")?;
         assert_eq!((outside.used_seconds, outside.busy_share), (None, None));
         Ok(())
+    }
+
+    #[test]
+    fn without_the_kernels_counters_of_cpus_nothing_is_known() {
+        let samples = [sample(10.0, 1.0, &[]), sample(12.0, 2.0, &[])];
+        assert_eq!(between(&samples, 10.5, 11.5), None);
     }
 
     #[test]

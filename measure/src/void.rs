@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Void {
     /// Fortio did not run to its end.
     #[error("{how}")]
-    FortioInterrupted {
+    LoadInterrupted {
         /// The run and the cause.
         how: String,
     },
@@ -258,6 +258,16 @@ pub enum Void {
         /// The later reading's time, in Unix seconds.
         at_unix_seconds: f64,
     },
+    /// A counter that the meter reports is missing from a reading.
+    #[error(
+        "the counter of {counter} is missing from the reading at {at_unix_seconds:.3} (Unix seconds)"
+    )]
+    CounterMissing {
+        /// The counter's quantity and owner.
+        counter: String,
+        /// The time of the reading without the counter, in Unix seconds.
+        at_unix_seconds: f64,
+    },
     /// The counter shows more energy than the node can draw. One cause is a counter that lost a little and is
     /// mistaken for a wrapped one.
     #[error(
@@ -321,7 +331,7 @@ impl Void {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::FortioInterrupted { .. } => "FortioInterrupted",
+            Self::LoadInterrupted { .. } => "LoadInterrupted",
             Self::ClockOffsetUnknown { .. } => "ClockOffsetUnknown",
             Self::ClockStepped { .. } => "ClockStepped",
             Self::LoadNotSteady { .. } => "LoadNotSteady",
@@ -343,6 +353,7 @@ impl Void {
             Self::MeterSaturated { .. } => "MeterSaturated",
             Self::NodeChanged { .. } => "NodeChanged",
             Self::CounterDecreased { .. } => "CounterDecreased",
+            Self::CounterMissing { .. } => "CounterMissing",
             Self::EnergyBeyondNode { .. } => "EnergyBeyondNode",
             Self::PodsBeyondNode { .. } => "PodsBeyondNode",
             Self::ReadingsInterrupted { .. } => "ReadingsInterrupted",

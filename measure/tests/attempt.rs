@@ -173,7 +173,7 @@ fn clocks_must_be_known_before_and_after() {
 #[test]
 fn fortio_that_was_interrupted_has_no_windows() {
     let interrupted = reason(|report| report.interrupted = Some("tail: SIGTERM".into()));
-    assert_void(interrupted, "FortioInterrupted", "tail: SIGTERM");
+    assert_void(interrupted, "LoadInterrupted", "tail: SIGTERM");
 }
 
 /// The void reason for the figures of a changed report. Without readings there always is one.

@@ -34,7 +34,7 @@ pub(crate) enum BridgeError {
     },
     /// The counter of the last meter can't be read. A new counter would begin at 0, which Kepler takes for a full turn.
     #[error(
-        "the last counter of Kepler's powercap tree, {}, is no number: {found}. Delete the tree and restart Kepler.",
+        "the last counter of Kepler's powercap tree, {}, is not a number: {found}. Delete the tree and restart Kepler.",
         .path.display()
     )]
     NoCounter {

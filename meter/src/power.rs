@@ -133,7 +133,7 @@ pub(crate) enum InstrumentError {
         source: std::io::Error,
     },
     /// The instrument's text does not have the expected format.
-    #[error("{from} answers {text:?}, which is no {expected}")]
+    #[error("{from} answers {text:?}. Expected: {expected}")]
     Malformed {
         /// The file, command or URL.
         from: String,
@@ -143,7 +143,7 @@ pub(crate) enum InstrumentError {
         expected: &'static str,
     },
     /// A counter fell, and a wrap can't explain it.
-    #[error("the counter {path} went back from {from} to {to} µJ, which no wrap explains")]
+    #[error("the counter {path} went back from {from} to {to} µJ. A wrap does not explain this.")]
     WentBack {
         /// The counter.
         path: String,

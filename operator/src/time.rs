@@ -37,7 +37,7 @@ pub fn ahead_seconds(asked: f64, received: f64, date: f64) -> f64 {
     if least > 0.0 { least } else { most.min(0.0) }
 }
 
-/// Unix seconds of an HTTP `Date` header; `None` if the text is no date.
+/// Unix seconds of an HTTP `Date` header; `None` if the text is not a date.
 #[must_use]
 pub fn http_date(text: &str) -> Option<f64> {
     let date = jiff::fmt::rfc2822::parse(text).ok()?;

@@ -312,7 +312,7 @@ fn inside(path: &[String], module: &Module, name: &str) -> Option<Module> {
     }
 }
 
-/// The paths that a file uses outside its tests. A re-export (`pub use`) is no use.
+/// The paths that a file uses outside its tests. A re-export (`pub use`) is not a use.
 fn paths(file: &Path, module: &Module) -> BTreeSet<Module> {
     let text = fs::read_to_string(file).unwrap();
     let syntax: File =
@@ -370,7 +370,7 @@ impl<'ast> Visit<'ast> for Collector {
         }
     }
 
-    /// Visibilities such as `pub(in crate::plan)` are no uses.
+    /// Visibilities such as `pub(in crate::plan)` are not uses.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

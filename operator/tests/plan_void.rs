@@ -446,7 +446,7 @@ fn an_injector_that_was_deleted_makes_the_attempt_void() {
         })
     };
     assert_void(&lingering(true), Reason::InjectorDeleted.as_str());
-    assert_void(&lingering(false), "FortioInterrupted");
+    assert_void(&lingering(false), "LoadInterrupted");
 }
 
 #[test]
@@ -517,7 +517,7 @@ fn fortio_that_was_interrupted_makes_the_attempt_void() {
     let plan = reported(|report| {
         report.interrupted = Some("the measured run was ended by SIGTERM".into());
     });
-    assert_void(&plan, "FortioInterrupted");
+    assert_void(&plan, "LoadInterrupted");
 }
 
 #[test]

@@ -287,7 +287,7 @@ fn a_block_that_is_void_too_often_is_invalid() {
             let mut void = entry(&benchmark, 1, 1, attempt, "rust");
             void.status = Some(without_figures(
                 Outcome::Void,
-                "FortioInterrupted",
+                "LoadInterrupted",
                 "the measured run: SIGTERM",
             ));
             void

@@ -420,7 +420,7 @@ fn earlier_tries_are_disclosed() {
     assert_eq!(alone.tries, Some(1));
     trials.extend(labelled(Some("11111111"), &measurement));
     trials.extend(labelled(Some("22222222"), &measurement));
-    // A run of another spec is no try. Neither is a run that failed before it measured anything.
+    // A run of another spec is not a try. Neither is a run that failed before it measured anything.
     trials.extend(labelled(Some("33333333"), "another"));
     let mut failed = labelled(Some("44444444"), &measurement);
     failed.truncate(1);

@@ -133,7 +133,7 @@ class Watch:
             )
             with self._process as process:
                 assert process.stdout is not None
-                # A line that the end of kubectl cut off is no JSON. The next watch repeats the object.
+                # A line that the end of kubectl cut off is not JSON. The next watch repeats the object.
                 with contextlib.suppress(json.JSONDecodeError):
                     for line in process.stdout:
                         event = json.loads(line)

@@ -82,7 +82,7 @@ def agrees(shown: str, figure: dict[str, Any] | None, factor: float = 1.0) -> bo
 
 
 def test_a_wrong_number_is_noticed() -> None:
-    """The comparison itself, with texts that are no rounding of the figure."""
+    """The comparison itself, with texts that are not a rounding of the figure."""
     figure = {"value": 12.5512, "lower": 12.41, "upper": 12.69}
     assert agrees("12.55±0.14", figure)
     assert not any(agrees(text, figure) for text in ["12.56±0.14", "12.55±0.15", "12.55", "–"])
@@ -349,7 +349,7 @@ HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
 
 
 def test_what_comes_from_the_cluster_is_text(tmp_path: Path, opened: Open) -> None:
-    """Every text of the objects that is no enum contains HTML."""
+    """Every text of the objects that is not an enum contains HTML."""
     kept = {"kind", "apiVersion", "outcome", "provenance", "verdict", "decidingFigure", "limit", "run"}
     kept |= {"creationTimestamp", "finishedAt", "lastTransitionTime", "board", "arrivals", "rate"}
 

@@ -69,7 +69,7 @@ impl Finding {
         }
     }
 
-    /// For a check that is no condition of all benchmarks, and that could not be made.
+    /// For a check that is not a condition of all benchmarks, and that could not be made.
     pub(super) fn unknown(check: &'static str, error: &ClusterError) -> Self {
         if error.forbids() {
             Self::skip(check, &error.to_string())

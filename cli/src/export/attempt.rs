@@ -52,7 +52,7 @@ impl<'a> ExportedAttempt<'a> {
         self.measured()?.energy.as_ref()
     }
 
-    /// Absent if the injector shared the node: its energy is no candidate's.
+    /// Absent if the injector shared the node: its energy is not a candidate's.
     pub(crate) fn energy_of_candidate(&self) -> Option<&'a EnergyFigures> {
         self.energy().filter(|_| !self.spec.is_node_shared())
     }

@@ -21,7 +21,9 @@ pub(super) enum HookError {
     )]
     NotAPayload(String),
     /// A name can't be the name of an object, so it must not get into a path of the API server.
-    #[error("{0} is no name of a Kubernetes object. Write lower-case letters, digits, - and dots.")]
+    #[error(
+        "{0} is not a name of a Kubernetes object. Write lower-case letters, digits, - and dots."
+    )]
     NoName(&'static str),
     /// The webhook does not name the benchmark.
     #[error(

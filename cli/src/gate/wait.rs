@@ -28,7 +28,7 @@ pub(super) enum GateError {
     /// The cluster refused.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The answer is no benchmark of this version.
+    /// The answer is not a benchmark of this version.
     #[error(
         "the benchmark is not understood: {0}. Either its spec can't be read (`kubectl describe fb` has the reason), or kubectl-frugality has another version than the operator."
     )]

@@ -119,7 +119,7 @@ fn is_of(kind: &str, value: &Value) -> bool {
 
 fn unknown<'a>(path: &str, known: impl Iterator<Item = &'a String>) -> String {
     let known: Vec<&str> = known.map(String::as_str).collect();
-    format!("{path} is no field; the fields are {}", known.join(", "))
+    format!("{path} is not a field; the fields are {}", known.join(", "))
 }
 
 fn count(

@@ -38,7 +38,7 @@ pub enum ReportCommandError {
         "a report is about one benchmark. Write its name: kubectl frugality report NAME. `kubectl get fb` lists the names."
     )]
     NoName,
-    /// The input is no JSON, or an object is no benchmark.
+    /// The input is not JSON, or an object is not a benchmark.
     #[error(
         "the input is not understood: {0}. It must be the text that kubectl get fb,fbt -o json prints, and this program must have the operator's version."
     )]

@@ -9,7 +9,7 @@ const UNITS: &str = "mJ=5, J=0.005, ms=20, rps=500, errors=0.01 or ratio=1.05";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
     /// No unit, or an unknown one.
-    #[error("`{0}` is no budget: write {UNITS}")]
+    #[error("`{0}` is not a budget: write {UNITS}")]
     Unknown(String),
     /// No number, or a negative one.
     #[error("`{0}` has no limit: write a number of at least 0, for example {UNITS}")]

@@ -191,7 +191,7 @@ impl Template {
                     kept.insert(name.clone(), amount.clone().into());
                 } else {
                     self.leave_out(&format!(
-                        "resources.{field}.{name}: {amount} is no amount of CPU or memory of a candidate"
+                        "resources.{field}.{name}: {amount} is not an amount of CPU or memory of a candidate"
                     ));
                 }
             }

@@ -13,6 +13,8 @@ use super::view::WatchView;
 
 /// The bar and the lines below it. There are no colours, so `NO_COLOR` changes nothing.
 const TEMPLATE: &str = "{prefix}\n{bar:40} {pos}/{len} trials\n{msg}";
+/// The same before the number of trials is known.
+const TEMPLATE_WITHOUT_TRIALS: &str = "{prefix}\n{msg}";
 
 /// Where views go.
 pub(super) struct Display {
@@ -26,13 +28,9 @@ pub(super) struct Display {
 
 impl Display {
     pub(super) fn new(name: &str) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
-                bar.set_style(style.progress_chars("##-"));
-            }
-            bar
-        });
+        let bar = std::io::stderr()
+            .is_terminal()
+            .then(|| ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr()));
         Self {
             name: name.to_owned(),
             bar,
@@ -48,9 +46,17 @@ impl Display {
             self.change(&view.state);
             return;
         };
-        let (done, planned) = view.trials.unwrap_or_default();
-        bar.set_length(planned.max(1));
-        bar.set_position(done);
+        let template = match view.trials {
+            Some((done, planned)) => {
+                bar.set_length(planned.max(1));
+                bar.set_position(done);
+                TEMPLATE
+            }
+            None => TEMPLATE_WITHOUT_TRIALS,
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("##-"));
+        }
         let left = view.left.as_ref().map(|left| format!(", {left}"));
         bar.set_prefix(format!(
             "{}: {}{}",

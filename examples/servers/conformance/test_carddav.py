@@ -186,7 +186,7 @@ def test_properties_of_a_contact(servers: Servers, contacts: Contacts) -> None:
             f'"{etag}"',
         ]
     answer = propfind(servers, href_of(vcard), "<prop><C:address-data/></prop>")
-    assert one(answer, f"{D}status").text.split()[1] == "404", "a vCard is no property (RFC 6352, 10.4)"
+    assert one(answer, f"{D}status").text.split()[1] == "404", "a vCard is not a property (RFC 6352, 10.4)"
 
 
 def test_a_propfind_of_everything(servers: Servers, contacts: Contacts) -> None:

@@ -58,7 +58,7 @@ box_fingerprint() {
   local binary
   {
     cat "$LAB_HOME"/box/* "$LAB_HOME"/lib/{settings,network,supervise,cgroups}.sh
-    # Of the box's own parts alone: a new version of a tool is no other box.
+    # Of the box's own parts alone: a new version of a tool is not another box.
     for binary in "${BINARIES[@]}"; do part_dir "${BINARY_PART[$binary]}"; done
   } | sha256sum | cut -c1-16
 }

@@ -19,7 +19,7 @@ const MAX_GAP_SECONDS: f64 = 0.5;
 /// Checks that Fortio ran to its end, and that the runs around the measured run did too.
 pub(super) fn whole(report: &InjectionReport) -> Result<(), Void> {
     if let Some(how) = &report.interrupted {
-        return Err(Void::FortioInterrupted { how: how.clone() });
+        return Err(Void::LoadInterrupted { how: how.clone() });
     }
     for (name, asked, was) in [
         ("warm-up", report.asked_warm_up_seconds, report.warm_up),

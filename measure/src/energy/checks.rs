@@ -24,7 +24,7 @@ const CHECKS: [Check; 23] = [
     meter::meter_is_the_same,
     meter::meter_within_its_scale,
     meter::node_is_the_same,
-    counters::counters_never_fall,
+    counters::counters_go_on,
     counters::energy_within_node,
     counters::pods_within_node,
     readings::readings_uninterrupted,

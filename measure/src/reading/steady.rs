@@ -97,6 +97,10 @@ fn is_dispensable(before: &Reading, reading: &Reading, after: &Reading) -> bool 
 
 fn goes_on(earlier: &Reading, later: &Reading) -> bool {
     let rises = |of: fn(&Reading) -> Option<f64>| never_falls(of(earlier), of(later));
+    let throttled = || {
+        let earlier = earlier.throttled_seconds.values();
+        earlier.zip(later.throttled_seconds.values())
+    };
     let pods = || earlier.pods.iter().zip(&later.pods);
     earlier.meter_unix_seconds.is_some()
         && earlier.interval_seconds.is_some()
@@ -114,6 +118,7 @@ fn goes_on(earlier: &Reading, later: &Reading) -> bool {
             .throttled_seconds
             .keys()
             .eq(later.throttled_seconds.keys())
+        && throttled().all(|(from, to)| from <= to)
         && rises(|it| it.active_joules)
         && rises(|it| it.idle_joules)
         && rises(|it| it.node_cpu_seconds)

@@ -117,7 +117,7 @@ fn a_damaged_counter_does_not_begin_at_0_again() {
     fs::write(&path, "").unwrap();
     let error = open().err().unwrap().to_string();
     assert!(
-        error.contains("is no number") && error.contains("restart Kepler"),
+        error.contains("is not a number") && error.contains("restart Kepler"),
         "{error}"
     );
 }

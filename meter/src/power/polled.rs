@@ -162,7 +162,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// How much older than the document its measurement is; `None` if it is no new measurement. A new measurement
+    /// How much older than the document its measurement is; `None` if it is not a new measurement. A new measurement
     /// was made between two documents, and counts as made in the middle. The age of the first document's measurement
     /// is unknown.
     fn age(&mut self, time: &str) -> Option<Duration> {

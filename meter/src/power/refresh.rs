@@ -128,7 +128,7 @@ impl Refresh {
     }
 
     /// The mean of the runs near the shortest run, if there are enough of them. The mean is also right if the
-    /// refresh interval is no whole number of polls: runs are then alternately shorter and longer.
+    /// refresh interval is not a whole number of polls: runs are then alternately shorter and longer.
     pub(crate) fn regular_run(&self) -> Option<Duration> {
         let lengths = || self.runs.iter().map(|run| run.length);
         let longest = lengths().min()? + self.asked_every.mul_f64(JITTER);

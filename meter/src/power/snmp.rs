@@ -50,7 +50,7 @@ pub(crate) enum SnmpError {
         seconds: f64,
     },
     /// The object is not a number.
-    #[error("{from} answers {value}, which is no number above 0")]
+    #[error("{from} answers {value}, which is not a number above 0")]
     NoNumber {
         /// Agent and object.
         from: String,

@@ -135,7 +135,7 @@ fn a_device_behind_a_broker_is_metered_and_ages_while_the_broker_is_away() {
     let (_, text) = meter.get("/metrics");
     assert!(
         !text.contains("kepler_"),
-        "a retained message is no reading"
+        "a retained message is not a reading"
     );
 
     let mut publisher = broker.publisher("pi-1/power");

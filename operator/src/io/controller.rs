@@ -369,7 +369,7 @@ pub async fn run(context: Arc<PassContext>) {
             match result {
                 Ok((object, _)) => debug!(%object, "reconciled"),
                 Err(controller::Error::QueueError(error)) => warn!(%error, "a watch failed"),
-                // The error policy has logged it. A deleted object is no error.
+                // The error policy has logged it. A deleted object is not an error.
                 Err(error) => debug!(%error, "not reconciled"),
             }
         })

@@ -51,6 +51,9 @@ pub(crate) use self::{
     queue::{lock, peer},
 };
 
+/// Why the API server's time is unknown.
+const NO_DATE: &str = "the answer has no readable Date header; does a proxy remove it?";
+
 /// Reads a benchmark, readable or not. `None` if it does not exist.
 ///
 /// # Errors
@@ -218,8 +221,7 @@ async fn find_refusals(
     Ok(())
 }
 
-/// How far this process's clock is ahead of the API server's, in seconds, by the `Date` of an answer. 0 without a
-/// `Date`.
+/// How far this process's clock is ahead of the API server's, in seconds, by the `Date` of an answer.
 async fn operator_ahead(client: &Client) -> Result<f64, ObserveError> {
     let failed = |source| ObserveError {
         what: "the API server's time",
@@ -233,7 +235,9 @@ async fn operator_ahead(client: &Client) -> Result<f64, ObserveError> {
     let received = unix_seconds(Timestamp::now());
     let date = response.headers().get(DATE);
     let date = date.and_then(|date| http_date(date.to_str().ok()?));
-    Ok(date.map_or(0.0, |date| ahead_seconds(asked, received, date)))
+    // Go's servers send a date with each answer. Without it, a baseline could begin before the server has settled.
+    let date = date.ok_or_else(|| failed(kube::Error::Service(NO_DATE.into())))?;
+    Ok(ahead_seconds(asked, received, date))
 }
 
 /// The FrugalityBaselines that the benchmark names, if they exist.

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Whether an entry of the ledger holds the frozen releases of a run. Such an entry is no attempt.
+/// Whether an entry of the ledger holds the frozen releases of a run. Such an entry is not an attempt.
 #[must_use]
 pub fn is_frozen_entry(trial: &FrugalityTrial) -> bool {
     trial.spec.frozen.is_some()

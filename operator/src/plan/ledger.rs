@@ -276,7 +276,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Rate of an entrant at a block's load level, in requests per second: the share of the highest rate that the same
-    /// round has measured. `None` if the block's point is no level, or if the highest rate is not known.
+    /// round has measured. `None` if the block's point is not a level, or if the highest rate is not known.
     #[must_use]
     pub fn level_rate(&self, settings: &Settings, block: i32, entrant: &str) -> Option<f64> {
         let of = settings.levels_of?;

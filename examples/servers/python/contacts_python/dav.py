@@ -194,7 +194,7 @@ async def _report(database: Database, resource: Resource, request: Request) -> R
     elif resource.kind is Kind.CONTACT:
         pieces = _one(database, plan, report.data, resource.name, report.filter)
     elif depth is Depth.ZERO:
-        # Depth 0 is the address book itself, which is no contact (RFC 6352, 8.6; RFC 3253, 3.6).
+        # Depth 0 is the address book itself, which is not a contact (RFC 6352, 8.6; RFC 3253, 3.6).
         pieces = _nothing()
     else:
         pieces = _pages(database, plan, report.data, report.filter, report.limit)

@@ -304,7 +304,7 @@ async fn report(
             name: name.clone(),
             filter,
         },
-        // Depth 0 is the address book itself, which is no contact (RFC 6352, 8.6; RFC 3253, 3.6).
+        // Depth 0 is the address book itself, which is not a contact (RFC 6352, 8.6; RFC 3253, 3.6).
         (Scope::Matching(..), _) if depth == Depth::Zero => Source::End,
         (Scope::Matching(filter, limit), _) => Source::Pages {
             after: 0,

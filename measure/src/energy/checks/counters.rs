@@ -25,17 +25,42 @@ const LEAST_STEPS: usize = 10;
 const PODS_MARGIN: f64 = 1.02;
 const PODS_SLACK_JOULES: f64 = 0.1;
 
-/// No counter behind a figure or a check decreases.
-pub(super) fn counters_never_fall(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
+/// A counter of a reading, with its name in messages.
+type Counter = (&'static str, fn(&Reading) -> Option<f64>);
+
+/// The node's counters behind figures and checks.
+const OF_NODE: [Counter; 8] = [
+    ("node energy", |it| Some(it.node_joules)),
+    ("active node energy", |it| it.active_joules),
+    ("idle node energy", |it| it.idle_joules),
+    ("node CPU time", |it| it.node_cpu_seconds),
+    ("the processors' busy time", |it| it.processors_busy_seconds),
+    ("the processors' time for interrupts", |it| {
+        it.processors_interrupt_seconds
+    }),
+    ("the processors' stolen time", |it| {
+        it.processors_stolen_seconds
+    }),
+    ("readings at the end of the scale", |it| {
+        it.saturated_readings
+    }),
+];
+
+/// Every counter behind a figure or a check is in every reading, and it never decreases. Some checks need a counter that
+/// not every meter reports, and pass without it. Next to the end of a window, a reading without the counter would switch
+/// such a check off.
+pub(super) fn counters_go_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
-        let of_node = [
-            ("node energy", Some(a.node_joules), Some(b.node_joules)),
-            ("active node energy", a.active_joules, b.active_joules),
-            ("idle node energy", a.idle_joules, b.idle_joules),
-            ("node CPU time", a.node_cpu_seconds, b.node_cpu_seconds),
-        ];
-        for (counter, from, to) in of_node {
-            never_falls(|| counter.to_owned(), from, to, b)?;
+        for (name, counter) in OF_NODE {
+            goes_on(|| name.to_owned(), [a, b], counter)?;
+        }
+        let causes = a.throttled_seconds.keys().chain(b.throttled_seconds.keys());
+        for cause in causes {
+            goes_on(
+                || format!("throttled time by {cause}"),
+                [a, b],
+                |reading| reading.throttled_seconds.get(cause).copied(),
+            )?;
         }
         let attempt = evidence.attempt;
         for earlier in &a.pods {
@@ -49,30 +74,42 @@ pub(super) fn counters_never_fall(evidence: &AttemptEvidence<'_>) -> Result<(), 
             let pod = &later.identity;
             let named =
                 |what| move || format!("{what} of pod {}/{} ({uid})", pod.namespace, pod.name);
-            never_falls(named("energy"), earlier.joules, later.joules, b)?;
+            goes_on(named("energy"), [a, b], |reading| {
+                reading.pods.get(uid)?.joules
+            })?;
             if attempt.candidate_pods.contains(uid) || attempt.database_pods.contains(uid) {
-                never_falls(named("CPU time"), earlier.cpu_seconds, later.cpu_seconds, b)?;
+                goes_on(named("CPU time"), [a, b], |reading| {
+                    reading.pods.get(uid)?.cpu_seconds
+                })?;
             }
         }
         Ok(())
     })
 }
 
-fn never_falls(
-    counter: impl FnOnce() -> String,
-    from: Option<f64>,
-    to: Option<f64>,
-    later: &Reading,
+/// Checks one counter of two consecutive readings. A counter that neither reading has is one that the meter does not report.
+fn goes_on(
+    name: impl FnOnce() -> String,
+    [earlier, later]: [&Reading; 2],
+    counter: impl Fn(&Reading) -> Option<f64>,
 ) -> Result<(), Void> {
-    match (from, to) {
-        (Some(from), Some(to)) if to < from => Err(Void::CounterDecreased {
-            counter: counter(),
-            from,
-            to,
-            at_unix_seconds: later.at_unix_seconds(),
-        }),
-        _ => Ok(()),
-    }
+    let missing_in = match (counter(earlier), counter(later)) {
+        (Some(from), Some(to)) if to < from => {
+            return Err(Void::CounterDecreased {
+                counter: name(),
+                from,
+                to,
+                at_unix_seconds: later.at_unix_seconds(),
+            });
+        }
+        (Some(_), Some(_)) | (None, None) => return Ok(()),
+        (None, Some(_)) => earlier,
+        (Some(_), None) => later,
+    };
+    Err(Void::CounterMissing {
+        counter: name(),
+        at_unix_seconds: missing_in.at_unix_seconds(),
+    })
 }
 
 /// The largest power between two readings, and the largest power between all others.

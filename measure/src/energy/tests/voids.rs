@@ -337,6 +337,81 @@ fn counter_decreased() {
 }
 
 #[test]
+fn counter_of_the_surroundings_decreased() {
+    type Counter = fn(&mut Reading) -> &mut f64;
+    let counters: [(&str, Counter); 5] = [
+        ("of the processors' busy time", |r| {
+            r.processors_busy_seconds.get_or_insert(0.0)
+        }),
+        ("of the processors' time for interrupts", |r| {
+            r.processors_interrupt_seconds.get_or_insert(0.0)
+        }),
+        ("of the processors' stolen time", |r| {
+            r.processors_stolen_seconds.get_or_insert(0.0)
+        }),
+        ("of readings at the end of the scale", |r| {
+            r.saturated_readings.get_or_insert(0.0)
+        }),
+        ("of throttled time by throttled", |r| {
+            let causes = Arc::make_mut(&mut r.throttled_seconds);
+            causes.entry("throttled".to_owned()).or_default()
+        }),
+    ];
+    for (words, counter) in counters {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-5.0, 500.0, |reading| *counter(reading) = 7.0);
+        assert_true_figures(&assert_counted(&lab));
+        lab.change(200.0, 500.0, |reading| *counter(reading) = 6.99);
+        let message = assert_void(&lab, "CounterDecreased");
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+/// The reading at 319.63 s is next to the end of the window. Without its counter of stolen time, the check for CPU time
+/// that others took had nothing to check, and passed.
+#[test]
+fn counter_missing() {
+    type Change = fn(&mut Reading);
+    let changes: [(&str, Change); 6] = [
+        ("the processors' stolen time", |r| {
+            r.processors_stolen_seconds = None;
+        }),
+        ("node CPU time", |r| r.node_cpu_seconds = None),
+        ("active node energy", |r| r.active_joules = None),
+        ("throttled time by under_voltage", |r| {
+            r.throttled_seconds = Arc::default();
+        }),
+        ("energy of pod shop/neighbour (neighbour-uid)", |r| {
+            r.pods.get_mut(NEIGHBOUR).unwrap().joules = None;
+        }),
+        ("CPU time of pod shop/server (candidate-uid)", |r| {
+            r.pods.get_mut(CANDIDATE).unwrap().cpu_seconds = None;
+        }),
+    ];
+    for (words, change) in changes {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-5.0, 500.0, |reading| {
+            reading.processors_stolen_seconds = Some(0.0);
+            let causes = Arc::make_mut(&mut reading.throttled_seconds);
+            causes.insert("under_voltage".to_owned(), 0.0);
+        });
+        lab.change(421.0, 430.0, change);
+        assert_true_figures(&assert_counted(&lab));
+        lab.change(319.0, 320.0, change);
+        let message = assert_void(&lab, "CounterMissing");
+        let begin = format!("the counter of {words} is missing from the reading at ");
+        assert!(message.starts_with(&begin), "{message}");
+    }
+}
+
+#[test]
+fn a_counter_that_the_meter_does_not_report_is_not_missing() {
+    let mut lab = Lab::read_every(1.0);
+    lab.change(-5.0, 500.0, |reading| reading.node_cpu_seconds = None);
+    assert_counted(&lab);
+}
+
+#[test]
 fn pods_that_stock_kepler_reset_within_one_snapshot_of_the_node() {
     let mut lab = Lab::read_every(1.0).into_stock_kepler();
     let mut reset = lab.readings[200].clone();

@@ -466,7 +466,11 @@ fn every_failure_says_what_happened() {
     device.answer(|_, _| Some((200, "m{a=\"1\"} 2\nm{a=\"2\"} 3\n".into())));
     assert!(ask(exporter, &device).unwrap_err().contains("more labels"));
     device.answer(|_, _| Some((200, "mm 3\n".into())));
-    assert!(ask(exporter, &device).unwrap_err().contains("no sample"));
+    assert!(
+        ask(exporter, &device)
+            .unwrap_err()
+            .contains("Expected: sample")
+    );
 
     let address = TcpListener::bind("127.0.0.1:0")
         .unwrap()

@@ -48,7 +48,7 @@ pub(crate) fn only(resource_version: String) -> DeleteParams {
     }
 }
 
-/// Why the API server refused to create an object, given by kind and name. `None` if its answer is no refusal.
+/// Why the API server refused to create an object, given by kind and name. `None` if its answer is not a refusal.
 pub(super) fn refusal(source: &kube::Error, object: &str) -> Option<Refusal> {
     match source {
         kube::Error::Api(status) => Refusal::of(object, status.code, &status.message),

@@ -174,11 +174,10 @@ async fn answer(uri: axum::http::Uri) -> axum::response::Response {
     (status, [(DATE, date)], body.to_string()).into_response()
 }
 
-#[tokio::test]
-async fn a_lock_is_free_only_if_its_holder_is_gone_and_the_api_servers_clock_counts() {
+/// An observation of one benchmark through a false API server.
+async fn observe_through(router: axum::Router) -> Result<Observed, ObserveError> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let router = axum::Router::new().fallback(answer);
     let server = tokio::spawn(axum::serve(listener, router).into_future());
     let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
     let places = Places {
@@ -204,11 +203,38 @@ async fn a_lock_is_free_only_if_its_holder_is_gone_and_the_api_servers_clock_cou
     );
     let seen = Box::pin(seen).await;
     server.abort();
-    let seen = seen.unwrap();
+    seen
+}
+
+#[tokio::test]
+async fn a_lock_is_free_only_if_its_holder_is_gone_and_the_api_servers_clock_counts() {
+    let seen = observe_through(axum::Router::new().fallback(answer))
+        .await
+        .unwrap();
     let peers: Vec<_> = seen.peers.iter().map(|peer| peer.uid.as_str()).collect();
     assert_eq!((peers, seen.locks.len()), (vec!["new-uid"], 4));
     let ahead = seen.operator_ahead_seconds;
     assert!((178.0..=182.0).contains(&ahead), "{ahead}");
+}
+
+#[tokio::test]
+async fn an_api_server_without_a_time_is_an_error_and_not_one_with_the_operators_time() {
+    let dateless = async |uri: axum::http::Uri| {
+        let mut response = answer(uri).await;
+        // The library adds a date to an answer without one.
+        response
+            .headers_mut()
+            .insert(DATE, axum::http::HeaderValue::from_static("soon"));
+        response
+    };
+    let error = observe_through(axum::Router::new().fallback(dateless))
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("the API server's time") && text.contains("no readable Date header"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Refusal {
         }
     }
 
-    /// Why the API server did not create this entry of the ledger. `None` if the answer is no refusal. A webhook that can't be
+    /// Why the API server did not create this entry of the ledger. `None` if the answer is not a refusal. A webhook that can't be
     /// called refuses too: it may be away for as long as a run lasts.
     #[must_use]
     pub fn of_entry(name: &str, code: u16, message: &str) -> Option<Self> {

@@ -41,7 +41,7 @@ pub struct PointLoad<'a> {
 }
 
 impl<'a> PointLoad<'a> {
-    /// The load at a point that is no load level, with the longest tail.
+    /// The load at a point that is not a load level, with the longest tail.
     #[must_use]
     pub fn at(point: &'a Point) -> Self {
         Self {

@@ -241,7 +241,7 @@ fn measured_node<'a>(
 ) -> Result<&'a NodeFacts, Misplaced> {
     let mut selector = labels.clone();
     // If a matching node has the label, only labelled nodes are measured. While that node or its meter is not
-    // ready, another board's joules are no substitute.
+    // ready, another board's joules are not a substitute.
     let is_labelled_match = |node: &NodeFacts| is_labelled_measured(node) && has(node, &selector);
     if nodes.iter().any(is_labelled_match) {
         selector.insert(LABEL_ROLE.to_owned(), MEASURED.to_owned());

@@ -71,7 +71,7 @@ fn check_connections(
     points: &[Point],
 ) -> Result<(), SettingsError> {
     let parameters = parameters(database);
-    // PostgreSQL refuses a value that is no number.
+    // PostgreSQL refuses a value that is not a number.
     let Some(allowed) = parameters
         .get("max_connections")
         .and_then(|text| text.parse().ok())

@@ -159,7 +159,7 @@ impl Evidence<'_> {
     }
 
     /// Whether a ratio is beyond the noise floor of the control, if there is one, on all boards that it is about. A ratio
-    /// closer to 1 than a candidate's ratio to itself is no difference. The floor is already the far end of an interval.
+    /// closer to 1 than a candidate's ratio to itself is not a difference. The floor is already the far end of an interval.
     /// Therefore the ratio counts, not the near end of its interval: the same chance would count twice.
     fn is_beyond_floor(&self, ratio: &Ratio, floor: Option<&NoiseFloor>) -> bool {
         let mut values = ratio.values().into_iter();

@@ -156,7 +156,7 @@ impl<'a> Curve<'a> {
 
 const UNKNOWN: &str = "the uncertainty is unknown, or too large for an interval";
 
-/// Why levels are no shares of a rate that the candidate set.
+/// Why levels are not shares of a rate that the candidate set.
 fn limited(levels: &[&Evidence<'_>], candidate: &str) -> Option<String> {
     let is_limited = |evidence: &&&Evidence<'_>| {
         let limited = evidence.limited_by_injector(candidate);

@@ -81,7 +81,7 @@ impl Fault {
             Self::Silence => &["ReadingsInterrupted", "EnergyBeyondNode"],
             Self::Replaced => &["PodReplaced"],
             Self::Clock => &["ClockOffsetUnknown"],
-            Self::Interrupted => &["FortioInterrupted"],
+            Self::Interrupted => &["LoadInterrupted"],
             Self::Fake => &["MeterFake"],
         }
     }
