@@ -11,7 +11,7 @@ demo: ## run examples/rust-vs-python.yaml in the cluster in a box: ten minutes; 
 test: ## run all tests that CI runs, end-to-end tests in the cluster in a box included: about 40 minutes
 	hack/test
 
-lint: ## check with rustfmt, clippy, gofmt, go vet, shellcheck and Vale: half a minute if dependencies are built
+lint: ## check with rustfmt, clippy, gofmt, go vet, shellcheck, ruff and Vale: half a minute if dependencies are built
 	hack/test lint
 
 unit: ## run the tests that need no cluster: 8 minutes if dependencies are built

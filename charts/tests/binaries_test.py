@@ -5,6 +5,7 @@ import subprocess
 import threading
 
 import pytest
+
 from rendered import (
     AUTO,
     CHART,

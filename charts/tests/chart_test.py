@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import yaml
+
 from rendered import (
     CHART,
     GENERIC,
@@ -18,11 +19,9 @@ from rendered import (
     helm,
     meter,
     operator,
-    pod,
     refusal,
     render,
 )
-
 
 # ---- packaging ------------------------------------------------------------------------------------
 
@@ -33,7 +32,8 @@ from rendered import (
 def test_lint_is_clean(settings):
     result = helm("lint", "--strict", str(CHART), *KUBERNETES, *settings)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "[WARNING]" not in result.stdout and "[ERROR]" not in result.stdout, result.stdout
+    assert "[WARNING]" not in result.stdout, result.stdout
+    assert "[ERROR]" not in result.stdout, result.stdout
 
 
 def definitions(*arguments):
@@ -77,7 +77,7 @@ def test_a_cluster_too_old_for_the_validation_rules_is_refused():
 
 
 @pytest.mark.parametrize(
-    "version, recursive", [("1.29.0", False), ("1.30.9+k3s1", False), ("1.31.0+k3s1", True)]
+    ("version", "recursive"), [("1.29.0", False), ("1.30.9+k3s1", False), ("1.31.0+k3s1", True)]
 )
 def test_a_field_that_the_cluster_does_not_know_is_not_sent(version, recursive):
     mounts = container(meter(*PI, "--kube-version", version))["volumeMounts"]
@@ -117,7 +117,7 @@ def notes(tmp_path, *settings):
 
 
 @pytest.mark.parametrize(
-    "settings, energy", [(PI, "pi-4b"), (KEPLER, "namespace kepler")], ids=["pi", "kepler"]
+    ("settings", "energy"), [(PI, "pi-4b"), (KEPLER, "namespace kepler")], ids=["pi", "kepler"]
 )
 def test_notes_say_what_to_do_next(settings, energy, tmp_path):
     shown = notes(tmp_path, *settings)

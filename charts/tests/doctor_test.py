@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+
 from rendered import GROUP, KEPLER, NAMESPACE, PI, binary, find, flat, render, rights
 
 NAME = "frugality-operator-doctor"
@@ -25,7 +26,7 @@ def test_all_of_it_is_a_hook_that_a_successful_test_removes():
 
 
 @pytest.mark.parametrize(
-    "settings, namespace, names",
+    ("settings", "namespace", "names"),
     [
         (PI, NAMESPACE, ["frugality-meter"]),
         ((*PI, *GROUP), NAMESPACE, ["frugality-meter", "frugality-meter-ina"]),

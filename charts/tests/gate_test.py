@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+
 from rendered import (
     CHART,
     KUBERNETES,
@@ -113,7 +114,7 @@ def test_the_gate_s_pod_satisfies_the_restricted_standard_and_runs_on_the_operat
     assert not {"hostNetwork", "hostPID", "hostIPC", "volumes"} & set(gate)
 
 
-@pytest.mark.parametrize("allowed, args", [("false", None), ("true", ["--allow-tag"])])
+@pytest.mark.parametrize(("allowed", "args"), [("false", None), ("true", ["--allow-tag"])])
 def test_tags_are_accepted_only_if_wanted(allowed, args):
     deployment = find(
         render(*GATE, "--set", f"gate.allowTag={allowed}"), "Deployment", NAME

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from rendered import (
     AUTO,
     GENERIC,
@@ -22,7 +23,7 @@ from rendered import (
 
 
 @pytest.mark.parametrize(
-    "settings, missing",
+    ("settings", "missing"),
     [
         ((), "no meter.idleWatts and no meter.wattsPerCpu is set"),
         (("--set", "meter.idleWatts=2"), "no meter.wattsPerCpu is set"),
@@ -34,8 +35,10 @@ def test_an_unknown_board_without_watts_is_refused_and_the_message_says_what_to_
 ):
     message = refusal(*settings)
     assert missing in message
-    assert "--set meter.idleWatts=" in message and "--set meter.wattsPerCpu=" in message
-    assert "--set meter.board=pi-4b" in message and "Raspberry Pi" in message
+    assert "--set meter.idleWatts=" in message
+    assert "--set meter.wattsPerCpu=" in message
+    assert "--set meter.board=pi-4b" in message
+    assert "Raspberry Pi" in message
     assert "--set meter.enabled=false" in message
 
 
@@ -49,13 +52,15 @@ def test_a_model_s_accuracy_is_stated_for_both_watts_or_neither():
         assert not [name for name in environment(meter(*board)) if "UNCERTAINTY" in name]
         for name in names:
             message = refusal(*board, "--set", f"{name}=0.1")
-            assert f"Only {name} is set" in message and "or neither" in message
+            assert f"Only {name} is set" in message
+            assert "or neither" in message
     assert "write idleWattsRelativeUncertainty and" in refusal(*AUTO, *both)
 
 
 def test_a_known_board_with_watts_is_refused():
     message = refusal(*PI, "--set", "meter.idleWatts=2")
-    assert "leave out meter.idleWatts" in message and "meter.board=generic" in message
+    assert "leave out meter.idleWatts" in message
+    assert "meter.board=generic" in message
 
 
 def test_the_meter_is_root_without_any_privilege():
@@ -166,7 +171,7 @@ def test_nodes_with_a_label_have_a_meter_of_their_own_and_never_two():
 
 
 @pytest.mark.parametrize(
-    "settings, told",
+    ("settings", "told"),
     [
         (GROUP[:4], "missing property 'power'"),
         ((*GROUP, "--set", "meter.affinity.podAffinity.x=1"), "exclude each other"),
@@ -191,7 +196,8 @@ def test_passwords_come_from_a_secret_and_files_of_the_host_are_read_only():
     assert volumes[secret["name"]]["secret"] == {"secretName": "plugs", "defaultMode": 0o400}
     pmic = mounts["/run/frugality-pmic"]
     assert volumes[pmic["name"]]["hostPath"]["path"] == "/run/frugality-pmic"
-    assert secret["readOnly"] is True and pmic["readOnly"] is True
+    assert secret["readOnly"] is True
+    assert pmic["readOnly"] is True
 
 
 def test_the_bridge_writes_in_one_directory_ten_times_a_second():
@@ -248,7 +254,7 @@ def test_the_meter_gets_the_settings_of_a_board_with_given_watts():
 
 
 @pytest.mark.parametrize(
-    "path, mounted, read",
+    ("path", "mounted", "read"),
     [
         ("/var/log/pods", "/var/log/pods", "/var/log/pods"),
         ("/run/lab/{node}/logs/pods", "/run/lab", "/var/log/pods/$(NODE_NAME)/logs/pods"),

@@ -1,6 +1,7 @@
 """The chart's objects for the Prometheus operator and Grafana."""
 
 import yaml
+
 from rendered import AUTO, CHART, GROUP, KEPLER, NAMESPACE, PI, refusal, render
 
 MONITORING = "monitoring.coreos.com/v1"

@@ -7,6 +7,7 @@ several policies add up. https://kubernetes.io/docs/concepts/services-networking
 from dataclasses import dataclass
 
 import pytest
+
 from rendered import KEPLER, NAMESPACE, PI, PLUG, refusal, render
 
 ON = (

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from rendered import PI, find, pod, render
+
+from rendered import PI, find, render
 
 
 def pods(*arguments):
@@ -59,7 +60,7 @@ def test_all_of_it_fits_a_board_with_1_gb():
 
 
 @pytest.mark.parametrize(
-    "settings, allowed",
+    ("settings", "allowed"),
     [
         ((), ["ghcr.io/cloudnative-pg/postgresql", "ghcr.io/cloudnative-pg/"]),
         (

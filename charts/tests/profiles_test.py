@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 import yaml
+
 from rendered import CHART, KUBERNETES, REPOSITORY, container, find, helm, pod, render
 
 PROFILES = sorted((CHART / "profiles").glob("*.yaml"))
@@ -116,7 +117,8 @@ def test_the_annotations_name_the_resources():
 def test_the_annotations_name_license_and_changes():
     license_text = (REPOSITORY / "LICENSE").read_text()
     assert ABOUT["annotations"]["artifacthub.io/license"] == "Apache-2.0"
-    assert "Apache License" in license_text and "Version 2.0" in license_text
+    assert "Apache License" in license_text
+    assert "Version 2.0" in license_text
     for change in annotation("changes"):
         assert change["kind"] in ("added", "changed", "fixed", "removed", "security", "deprecated")
     for link in annotation("links"):

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import yaml
+
 from rendered import CHART, KUBERNETES, PI, binary, helm, refusal, render, run
 
 sys.path.insert(0, str(CHART.parent))
@@ -37,7 +38,7 @@ def subschemas(part, path="#"):
 
 
 @pytest.mark.parametrize(
-    "name, written", [("README.md", values.readme), ("values.schema.json", values.schema)]
+    ("name", "written"), [("README.md", values.readme), ("values.schema.json", values.schema)]
 )
 def test_documents_agree_with_values_yaml(name, written):
     text = (CHART / name).read_text()
@@ -45,7 +46,7 @@ def test_documents_agree_with_values_yaml(name, written):
 
 
 def test_a_value_without_a_comment_is_refused():
-    with pytest.raises(values.UndocumentedError, match="b.d has no comment"):
+    with pytest.raises(values.UndocumentedError, match=r"b\.d has no comment"):
         values.values("# One.\na: 1\nb:\n  # Two.\n  c: 2\n  d: 3\n")
 
 
@@ -110,7 +111,7 @@ def test_every_value_has_a_description():
 
 
 @pytest.mark.parametrize(
-    "setting, told",
+    ("setting", "told"),
     [
         ("meter.bord=pi-4b", "'/meter': additional properties 'bord' not allowed"),
         ("Meter.board=pi-4b", "additional properties 'Meter' not allowed"),

@@ -30,7 +30,7 @@ FAMILIES = {
 REFUSED_PAUSE = 60
 
 
-class NoPower(Exception):
+class NoPowerError(Exception):
     """Why the plug gives no power."""
 
 
@@ -48,17 +48,17 @@ class Plug:
             self.device = await self.connect()
         energy = self.device.modules.get(Module.Energy)
         if energy is None:
-            raise NoPower(f"a {self.device.model} does not measure power")
+            raise NoPowerError(f"a {self.device.model} does not measure power")
         watts = (await energy.get_status()).power
         if watts is None:
-            raise NoPower("the plug's answer has no power")
+            raise NoPowerError("the plug's answer has no power")
         return watts
 
     async def connect(self):
         options = self.options
         password = options.password_file.read_text().strip()
         if self.refused and password == self.refused[0] and time.monotonic() < self.refused[1]:
-            raise NoPower("the plug refuses this username or password")
+            raise NoPowerError("the plug refuses this username or password")
         family, logins = FAMILIES[options.family]
         for login in logins:
             try:
@@ -76,14 +76,14 @@ class Plug:
             except AuthenticationError:
                 continue
         self.refused = password, time.monotonic() + REFUSED_PAUSE
-        raise NoPower("the plug refuses this username or password")
+        raise NoPowerError("the plug refuses this username or password")
 
 
 async def line(plug):
     """The next line. It never looks like a number if there is no power."""
     try:
         return f"{await plug.watts():.3f}"
-    except NoPower as reason:
+    except NoPowerError as reason:
         return f"no power: {reason}"
     # A plug's firmware may answer anything. The next answer may be right.
     except Exception as error:

@@ -16,6 +16,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+
 from plug_stand_in import Plug
 
 HERE = Path(__file__).resolve().parent

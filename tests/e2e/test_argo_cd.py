@@ -168,7 +168,8 @@ def argo_cd(request: pytest.FixtureRequest) -> Iterator[ArgoCD]:
     argocd = program("argocd")
     redis = ("redis-server", "--port", str(REDIS), "--bind", "127.0.0.1", "--save", "", "--dir", str(GIT))
     common = ("--loglevel=info", f"--redis=127.0.0.1:{REDIS}")
-    listen = (f"--port={REPOSITORY}", "--address=127.0.0.1", f"--metrics-port={REPOSITORY_METRICS}", "--disable-tls", "--client-ca-path=")
+    ports = (f"--port={REPOSITORY}", f"--metrics-port={REPOSITORY_METRICS}")
+    listen = (*ports, "--address=127.0.0.1", "--disable-tls", "--client-ca-path=")
     # Otherwise a new commit is seen after three minutes.
     fresh = "--revision-cache-expiration=5s"
     controlled = (

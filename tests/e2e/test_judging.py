@@ -58,7 +58,8 @@ def test_a_budget_that_cannot_be_met_fails_with_numbers(
     assert "(limit 0.000001 J = 1 µJ)" in message
     assert "The model's accuracy is unknown" in message
     assert "[" not in budget["message"]
-    assert "J/request" in message and " gross " in message
+    assert "J/request" in message
+    assert " gross " in message
     assert failed["status"]["winner"] == "rust"
     assert (failed["status"]["run"], trials()) == (run["status"]["run"], ledger)
 

@@ -17,7 +17,7 @@ from gitops import controller
 from kube import OPERATOR_NAMESPACE, ROOT, Object, get
 
 sys.path.append(str(ROOT / "tests/metrics"))
-from queries import RULES, documented, expressions  # noqa: E402
+from queries import RULES, documented, expressions
 
 pytestmark = pytest.mark.benchmarks(LONG)
 ADDRESS = "127.0.0.1:19090"

@@ -25,7 +25,7 @@ FB = """\
 NAME             VERDICT   WINNER   RATIO              ENERGY/REQ       REQ/S   MS/REQ   POWER      TRIALS   AGE
 rust-vs-python   Pass      rust     0.42 [0.38–0.47]   ~0.44 mJ gross   11.1k   0.36     modelled   10/10    10m
 other                                                                                               0/2      1s
-"""  # noqa: E501 - as wide as kubectl prints it
+"""
 
 
 def test_a_table_may_have_blank_cells_and_cells_with_spaces() -> None:
@@ -227,7 +227,8 @@ def test_a_check_that_was_never_seen_to_run_has_a_span() -> None:
     for role in ("prepare", "seed"):
         see(role, "terminated")
     (check,) = observer.spans.values()
-    assert check.role == "prepare" and check.end is not None
+    assert check.role == "prepare"
+    assert check.end is not None
     seen = check.end
     see("prepare", "terminated")
     assert check.end == seen

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from queries import DOCUMENT, REPOSITORY, RULES, alerts, expressions, panels
 
 UNIT_TESTS = Path(__file__).with_name("alerts.yaml")

@@ -12,6 +12,7 @@ With --first, the oracle prints only the first wrong figure, on one line for a t
 figure, it prints the first wrong void.
 """
 
+import itertools
 import json
 import sys
 from fractions import Fraction
@@ -54,7 +55,7 @@ def shared_joules(acts, window, pods, cpus):
         times.update(t for t in (act["from"], act["to"]) if window[0] < t < window[1])
     times = sorted(times)
     total = 0
-    for begin, end in zip(times, times[1:]):
+    for begin, end in itertools.pairwise(times):
         on = [act for act in acts if act["from"] <= begin and end <= act["to"]]
         milliwatts = sum(act["milliwatts"] for act in on)
         nanocpus = sum(act["nanocpus"].get(pod, 0) for act in on for pod in pods)
@@ -74,7 +75,7 @@ def truth(case, trial):
         server_cpu.append(server)
         database_cpu.append(database)
     expected = set(trial["expected_status"])
-    good = [latency for latency, code in zip(latencies, codes) if code in expected]
+    good = [latency for latency, code in zip(latencies, codes, strict=True) if code in expected]
     n = len(good)
     window = (min(sent), max(answered))
     length = Fraction(window[1] - window[0], SECOND)
@@ -183,7 +184,7 @@ def main():
         for line in sys.stdin:
             case = json.loads(line)
             case["acts"] = [
-                dict(zip(("what", "from", "to", "milliwatts", "nanocpus"), act)) for act in case["acts"]
+                dict(zip(("what", "from", "to", "milliwatts", "nanocpus"), act, strict=True)) for act in case["acts"]
             ]
             cases += 1
             for number, trial in enumerate(case["trials"], 1):

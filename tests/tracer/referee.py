@@ -10,6 +10,7 @@ Exit code: 0 all claims are right (green), 1 a wrong figure (red), 2 no judgemen
 only the first wrong figure, on one line for a table, and stops.
 """
 
+import itertools
 import json
 import math
 import sys
@@ -87,7 +88,7 @@ def correlation(blocks):
     size = {name: sum(other == name for other, _ in trials) for name in means}
     rest = [(name, value - means[name]) for name, value in trials]
     squares = sum(value**2 for _, value in rest)
-    pairs = list(zip(rest, rest[1:]))
+    pairs = list(itertools.pairwise(rest))
     ratio = sum((b[1] - a[1]) ** 2 for a, b in pairs) / squares
     n, m = len(trials), len(means)
     expected = sum(2 if a[0] == b[0] else 2 - 1 / size[a[0]] - 1 / size[b[0]] for a, b in pairs) / (n - m)
@@ -98,7 +99,7 @@ def correlation(blocks):
     # Neighbours in different blocks: the last trial of one block and the first of the next.
     own = [[(name, value - means[name]) for name, value in block] for block in blocks]
     count = len(blocks)
-    of_blocks = sum(a[-1][1] * b[0][1] for a, b in zip(own, own[1:])) / (count - 1) / (squares / n)
+    of_blocks = sum(a[-1][1] * b[0][1] for a, b in itertools.pairwise(own)) / (count - 1) / (squares / n)
     whole = of_all + (m + 3 * of_all) / n
     between = of_blocks + (1 + 3 * of_blocks) / count
     return min(max((whole + between) / 2, 0), 0.95)
@@ -201,7 +202,7 @@ def verdict_findings(case):
                 yield "expanded interval", gross["expanded"][end], whole
 
     def ratio(one, other, level):
-        pairs = [a - b for a, b in zip(by_name[one], by_name[other])]
+        pairs = [a - b for a, b in zip(by_name[one], by_name[other], strict=True)]
         middle, half = mean(pairs), half_of(pairs, level)
         return tuple(math.exp(x) for x in (middle, middle - half, middle + half))
 
@@ -238,7 +239,7 @@ def verdict_findings(case):
         yield "tie", claim["tie"], tie
     for comparison in claim["comparisons"]:
         true = ratio(comparison["candidate"], comparison["against"], claim_level)
-        for end, at in zip(("value", "lower", "upper"), true):
+        for end, at in zip(("value", "lower", "upper"), true, strict=True):
             if differs(comparison["ratio"][end], at):
                 yield "ratio" if end == "value" else "ratio's interval", comparison["ratio"][end], at
     yield from budget_findings(case, figures, ratio, spent)
@@ -333,9 +334,11 @@ def k6_findings(case):
         truths["shortfall"] = max(0.0, 1 - (good + bad) / (seconds * case["rate"]))
     for name, true in truths.items():
         claimed = claim.get(name)
-        if (claimed is None) != (true is None):
-            yield f"k6 {name}", claimed, true
-        elif true is not None and not abs(claimed - true) <= 1e-9 * max(1.0, abs(true)):
+        if claimed is None or true is None:
+            is_wrong = claimed is not true
+        else:
+            is_wrong = not abs(claimed - true) <= 1e-9 * max(1.0, abs(true))
+        if is_wrong:
             yield f"k6 {name}", claimed, true
 
 

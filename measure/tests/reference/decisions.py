@@ -87,7 +87,7 @@ for n, spread, shift, within, level in itertools.product(
     second = rounded(numpy.array(first) * numpy.exp(generator.normal(shift, spread, n)))
     p, _, _ = ttost_paired(numpy.log(first), numpy.log(second), -numpy.log1p(within), numpy.log1p(within))
     equivalence.append(
-        {"pairs": list(zip(first, second)), "within": within, "level": level, "shown": bool(p < level)}
+        {"pairs": list(zip(first, second, strict=True)), "within": within, "level": level, "shown": bool(p < level)}
     )
 
 holm = []

@@ -40,7 +40,7 @@ samples = [
     [float(f"{x:.6g}") for x in generator.lognormal(8, 1.5, 7)],
 ]
 pairs = [
-    [[float(f"{b * 0.38 * e:.6g}"), float(f"{b:.6g}")] for b, e in zip(base, noise)]
+    [[float(f"{b * 0.38 * e:.6g}"), float(f"{b:.6g}")] for b, e in zip(base, noise, strict=True)]
     for base, noise in (
         (generator.lognormal(-5, 0.4, n), generator.lognormal(0, 0.05, n)) for n in (2, 5, 10, 20)
     )
