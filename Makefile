@@ -59,7 +59,7 @@ fuzz: ## send a million damaged inputs to each parser of foreign text: 12 minute
 report-picture: ## write the picture at the top of the README from a kept demo: seconds after the build
 	hack/report-picture
 
-coverage: ## print the share of lines that the unit tests execute: ten minutes the first time
+coverage: ## print the share of lines that the unit tests execute: a quarter of an hour the first time
 	hack/coverage
 
 mutants: ## mutate the changed lines and expect failing unit tests: two minutes per mutant; hack/mutants --help
