@@ -52,15 +52,12 @@ const OF_NODE: [Counter; 8] = [
 pub(super) fn counters_go_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     evidence.series.steps().try_for_each(|(a, b)| {
         for (name, counter) in OF_NODE {
-            goes_on(|| name.to_owned(), [a, b], counter)?;
+            goes_on(|| name.to_owned(), [a, b], [counter(a), counter(b)])?;
         }
         let causes = a.throttled_seconds.keys().chain(b.throttled_seconds.keys());
         for cause in causes {
-            goes_on(
-                || format!("throttled time by {cause}"),
-                [a, b],
-                |reading| reading.throttled_seconds.get(cause).copied(),
-            )?;
+            let seconds = [a, b].map(|reading| reading.throttled_seconds.get(cause).copied());
+            goes_on(|| format!("throttled time by {cause}"), [a, b], seconds)?;
         }
         let attempt = evidence.attempt;
         for earlier in &a.pods {
@@ -74,27 +71,25 @@ pub(super) fn counters_go_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void>
             let pod = &later.identity;
             let named =
                 |what| move || format!("{what} of pod {}/{} ({uid})", pod.namespace, pod.name);
-            goes_on(named("energy"), [a, b], |reading| {
-                reading.pods.get(uid)?.joules
-            })?;
+            goes_on(named("energy"), [a, b], [earlier.joules, later.joules])?;
             if attempt.candidate_pods.contains(uid) || attempt.database_pods.contains(uid) {
-                goes_on(named("CPU time"), [a, b], |reading| {
-                    reading.pods.get(uid)?.cpu_seconds
-                })?;
+                let seconds = [earlier.cpu_seconds, later.cpu_seconds];
+                goes_on(named("CPU time"), [a, b], seconds)?;
             }
         }
         Ok(())
     })
 }
 
-/// Checks one counter of two consecutive readings. A counter that neither reading has is one that the meter does not report.
+/// Checks the values of one counter in two consecutive readings. A counter that neither reading has is one that the meter
+/// does not report.
 fn goes_on(
     name: impl FnOnce() -> String,
     [earlier, later]: [&Reading; 2],
-    counter: impl Fn(&Reading) -> Option<f64>,
+    values: [Option<f64>; 2],
 ) -> Result<(), Void> {
-    let missing_in = match (counter(earlier), counter(later)) {
-        (Some(from), Some(to)) if to < from => {
+    let missing_in = match values {
+        [Some(from), Some(to)] if to < from => {
             return Err(Void::CounterDecreased {
                 counter: name(),
                 from,
@@ -102,9 +97,9 @@ fn goes_on(
                 at_unix_seconds: later.at_unix_seconds(),
             });
         }
-        (Some(_), Some(_)) | (None, None) => return Ok(()),
-        (None, Some(_)) => earlier,
-        (Some(_), None) => later,
+        [Some(_), Some(_)] | [None, None] => return Ok(()),
+        [None, Some(_)] => earlier,
+        [Some(_), None] => later,
     };
     Err(Void::CounterMissing {
         counter: name(),
