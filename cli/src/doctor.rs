@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub use findings::{Finding, Level};
 use findings::{
     Found, Meters, database, definitions, meter_pods, meters, meters_of, operator, storage,
+    tolerations_of,
 };
 use power::{Page, PageError, clocks, power};
 use runs::{Binding, images, namespaces, nodes, rights};
@@ -125,6 +126,7 @@ impl Doctor {
         )
         .await;
         let places = deployment.as_ref().map(meters_of);
+        let tolerations = deployment.as_ref().map(tolerations_of).unwrap_or_default();
         let mut daemon_sets = Vec::new();
         let mut pages = Vec::new();
         if let Ok(Some(places)) = &places {
@@ -151,7 +153,10 @@ impl Doctor {
             meters(&places, &daemon_sets),
             database(&ask(cluster, CLOUD_NATIVE_PG).await),
             storage(&classes.await),
-            nodes(&ask_list::<Node>(cluster, "/api/v1/nodes").await),
+            nodes(
+                &ask_list::<Node>(cluster, "/api/v1/nodes").await,
+                &tolerations,
+            ),
             power,
             clocks,
             namespaces(&bindings),

@@ -284,7 +284,7 @@ fn data_that_would_make_the_page_too_large_are_left_out() {
     assert_has(
         &page,
         &[
-            "two-ledger.csv is too large for this page. Write it with: kubectl frugality report two -o csv",
+            "two-ledger.csv is too large for this page. Write it with: kubectl frugality report two --namespace shop -o csv",
         ],
     );
 }

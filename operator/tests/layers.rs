@@ -51,10 +51,12 @@ const LAYERS: [&[&str]; 16] = [
 ];
 
 /// What the command line may use of the operator. `doctor` checks the definitions as the operator's own check does.
-const FOR_CLI: [&str; 7] = [
+/// It asks whether nodes take pods as the operator does.
+const FOR_CLI: [&str; 8] = [
     "api",
     "crd",
     "io::check",
+    "io::scheduling",
     "load",
     "plan::ledger",
     "plan::report",

@@ -4,7 +4,7 @@ use frugality_operator::io::check::knows_this_version;
 use k8s_openapi::{
     api::{
         apps::v1::{DaemonSet, Deployment},
-        core::v1::{Container, Pod},
+        core::v1::{Container, Pod, Toleration},
         storage::v1::StorageClass,
     },
     apimachinery::pkg::apis::meta::v1::APIResourceList,
@@ -147,13 +147,23 @@ pub(super) struct Meters {
     pub(super) port: String,
 }
 
+/// What the pods of benchmarks tolerate, as the chart wrote it into the operator's environment.
+pub(super) fn tolerations_of(deployment: &Deployment) -> Vec<Toleration> {
+    variable(deployment, "FRUGALITY_TOLERATIONS")
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default()
+}
+
+/// A variable of the operator's environment that is not empty.
+fn variable(deployment: &Deployment, name: &str) -> Option<String> {
+    let environment = container(deployment)?.env.as_ref()?;
+    let variable = environment.iter().find(|it| it.name == name)?;
+    variable.value.clone().filter(|it| !it.is_empty())
+}
+
 /// Absent if the operator was not installed by the chart.
 pub(super) fn meters_of(deployment: &Deployment) -> Option<Meters> {
-    let environment = container(deployment)?.env.as_ref()?;
-    let value = |name: &str| {
-        let variable = environment.iter().find(|it| it.name == name)?;
-        variable.value.clone().filter(|it| !it.is_empty())
-    };
+    let value = |name: &str| variable(deployment, name);
     let names = value("FRUGALITY_METER_DAEMON_SETS")?;
     Some(Meters {
         namespace: value("FRUGALITY_METER_NAMESPACE")?,
@@ -339,6 +349,7 @@ mod tests {
             { "name": "FRUGALITY_METER_SELECTOR", "value": "app.kubernetes.io/name=frugality-meter" },
             { "name": "FRUGALITY_METER_DAEMON_SETS", "value": "frugality-meter,frugality-meter-ina" },
             { "name": "FRUGALITY_METER_PORT", "value": "28282" },
+            { "name": "FRUGALITY_TOLERATIONS", "value": r#"[{"key":"frugality.dev/role","operator":"Exists"}]"# },
         ]);
         from(json!({
             "metadata": { "generation": generation },
@@ -377,6 +388,15 @@ mod tests {
         assert_bad(&meters(&Ok(None), &[]), Level::Fail, "does not say");
         let error = forbidden::<()>().unwrap_err();
         assert_bad(&meters(&Err(&error), &[]), Level::Fail, "you may not");
+    }
+
+    #[test]
+    fn the_operator_says_what_the_pods_of_benchmarks_tolerate() {
+        let [role] = &tolerations_of(&deployment(2, 1))[..] else {
+            panic!("not one toleration");
+        };
+        assert_eq!(role.key.as_deref(), Some("frugality.dev/role"));
+        assert_eq!(tolerations_of(&Deployment::default()), []);
     }
 
     #[test]

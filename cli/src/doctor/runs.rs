@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use frugality_operator::io::scheduling::accepts_pods;
 use k8s_openapi::api::{
-    core::v1::{ContainerStatus, Node, Pod},
+    core::v1::{ContainerStatus, Node, Pod, Toleration},
     rbac::v1::RoleRef,
 };
 use kube::ResourceExt as _;
@@ -14,46 +15,35 @@ use super::findings::{Finding, Found, Level};
 /// The ClusterRole with the rights that a run needs. The chart binds it in the namespaces of `benchmarkNamespaces`.
 const ROLE_OF_RUNS: &str = "frugality-operator-runs";
 
-/// Whether enough nodes are ready for load and servers.
-pub(super) fn nodes(found: &Found<Vec<Node>>) -> Finding {
+/// What to look at if a node takes no pods.
+const LOOK_AT_NODES: &str = "Look at `kubectl describe nodes`: a node must be ready and not cordoned. The pods of benchmarks tolerate only the taints in the chart's value benchmarks.tolerations.";
+
+/// Whether enough nodes take pods for load and servers. `tolerations` are what the pods of benchmarks have.
+pub(super) fn nodes(found: &Found<Vec<Node>>, tolerations: &[Toleration]) -> Finding {
     let check = "nodes";
     let nodes = match found {
         Ok(nodes) => nodes,
         Err(error) => return Finding::unknown(check, error),
     };
-    let ready = nodes.iter().filter(|node| is_ready(node)).count();
-    let message = format!("{ready} of {} nodes are ready.", nodes.len());
+    let ready = nodes
+        .iter()
+        .filter(|node| accepts_pods(node, tolerations))
+        .count();
+    let message = format!(
+        "{ready} of {} nodes take the pods of benchmarks.",
+        nodes.len()
+    );
     match ready {
-        0 => Finding::bad(
-            check,
-            Level::Fail,
-            message,
-            "Look at `kubectl describe nodes`.",
-        ),
+        0 => Finding::bad(check, Level::Fail, message, LOOK_AT_NODES),
         1 => Finding::bad(
             check,
             Level::Warn,
             message,
             "A benchmark needs two nodes: one for the servers, and one for the load. Add a node. With placement.allowSharedNode: true both share the node, and joules of the whole node are withheld.",
         ),
-        _ if ready < nodes.len() => Finding::bad(
-            check,
-            Level::Warn,
-            message,
-            "Look at `kubectl describe nodes`.",
-        ),
+        _ if ready < nodes.len() => Finding::bad(check, Level::Warn, message, LOOK_AT_NODES),
         _ => Finding::ok(check, message),
     }
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
-    let is_true = conditions.is_some_and(|all| {
-        all.iter()
-            .any(|it| it.type_ == "Ready" && it.status == "True")
-    });
-    let is_cordoned = node.spec.as_ref().and_then(|it| it.unschedulable);
-    is_true && is_cordoned != Some(true)
 }
 
 /// A RoleBinding, or a ClusterRoleBinding, which has no namespace.
@@ -193,14 +183,17 @@ mod tests {
     #[test]
     fn a_check_without_rights_is_skipped_and_without_an_answer_a_warning() {
         for found in [
-            nodes(&forbidden()),
+            nodes(&forbidden(), &[]),
             namespaces(&forbidden()),
             images(&forbidden()),
         ] {
             assert_eq!(found.level, Level::Skip, "{found:?}");
             assert!(found.message.contains("you may not"), "{found:?}");
         }
-        assert_eq!(nodes(&Err(ClusterError::Silent(10))).level, Level::Warn);
+        assert_eq!(
+            nodes(&Err(ClusterError::Silent(10)), &[]).level,
+            Level::Warn
+        );
     }
 
     fn node(ready: &str, unschedulable: bool) -> Node {
@@ -211,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_needs_two_ready_nodes() {
+    fn a_benchmark_needs_two_nodes_that_take_its_pods() {
         let ready = || node("True", false);
-        let of = |all: Vec<Node>| nodes(&Ok(all));
+        let of = |all: Vec<Node>| nodes(&Ok(all), &[]);
         assert_eq!(of(vec![ready(), ready()]).level, Level::Ok);
         let one = of(vec![ready()]);
         assert_eq!(one.level, Level::Warn);
@@ -221,9 +214,23 @@ mod tests {
         for other in [node("Unknown", false), node("True", true)] {
             let found = of(vec![ready(), ready(), other]);
             assert_eq!(found.level, Level::Warn, "{found:?}");
-            assert_eq!(found.message, "2 of 3 nodes are ready.");
+            assert_eq!(found.message, "2 of 3 nodes take the pods of benchmarks.");
         }
         assert_eq!(of(vec![node("False", false)]).level, Level::Fail);
+    }
+
+    #[test]
+    fn a_node_counts_if_the_pods_of_benchmarks_tolerate_its_taint() {
+        let mut tainted = node("True", false);
+        tainted.spec.as_mut().unwrap().taints = Some(vec![from(
+            json!({ "key": "frugality.dev/role", "value": "measured", "effect": "NoSchedule" }),
+        )]);
+        let all = Ok(vec![node("True", false), tainted]);
+        let found = nodes(&all, &[]);
+        assert_eq!(found.level, Level::Warn, "{found:?}");
+        assert!(found.message.starts_with("1 of 2 nodes "), "{found:?}");
+        let role = from(json!({ "key": "frugality.dev/role", "operator": "Exists" }));
+        assert_eq!(nodes(&all, &[role]).level, Level::Ok);
     }
 
     fn binding(role: &str, namespace: Option<&str>) -> Binding {

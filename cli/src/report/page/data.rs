@@ -30,13 +30,17 @@ struct File {
 
 /// Links to the files. A file that would make the page too large is absent, and the page says how to get it.
 pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, ReportCommandError> {
-    let name = objects.benchmark.metadata.name.as_deref();
-    let name = name.unwrap_or("benchmark");
+    let metadata = &objects.benchmark.metadata;
+    let name = metadata.name.as_deref().unwrap_or("benchmark");
+    let target = match &metadata.namespace {
+        Some(namespace) => format!("{name} --namespace {namespace}"),
+        None => name.to_owned(),
+    };
     let mut files = vec![File {
         name: format!("{name}.json"),
         meaning: "the benchmark with its status, as the API server has it",
         kind: JSON,
-        command: format!("kubectl frugality report {name} -o json"),
+        command: format!("kubectl frugality report {target} -o json"),
         bytes: serde_json::to_vec(&objects.source)?,
     }];
     if !objects.trials.is_empty() {
@@ -44,7 +48,7 @@ pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, Re
             name: format!("{name}-ledger.csv"),
             meaning: "the attempts, as kubectl frugality export writes them",
             kind: "text/csv",
-            command: format!("kubectl frugality report {name} -o csv"),
+            command: format!("kubectl frugality report {target} -o csv"),
             bytes: csv(&objects.trials)?,
         });
     }
@@ -55,7 +59,7 @@ pub(super) fn section(objects: &Objects, page_bytes: usize) -> Result<Markup, Re
             name: format!("{name}-traces.json"),
             meaning: "the courses of the attempts; kubectl frugality export --traces --filename makes a table of this file",
             kind: JSON,
-            command: format!("kubectl frugality export {name} --traces"),
+            command: format!("kubectl frugality export {target} --traces"),
             bytes: serde_json::to_vec(&list)?,
         });
     }
