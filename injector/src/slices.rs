@@ -161,6 +161,14 @@ mod tests {
         assert_eq!(after.codes[&-1], 2);
         let moved = after.error_latency.sum_seconds - before.error_latency.sum_seconds;
         assert!((moved - 0.003).abs() < 1e-9, "{moved}");
+        // Which code they had is not known. The most frequent one is the most likely.
+        let mut mixed = before;
+        mixed.codes = std::collections::BTreeMap::from([(200, 5), (201, 995)]);
+        mixed.count_repeated(3, 0.003);
+        assert_eq!(
+            mixed.codes.values().copied().collect::<Vec<_>>(),
+            [3, 5, 992]
+        );
     }
 
     #[test]

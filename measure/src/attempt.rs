@@ -85,6 +85,8 @@ pub struct Attempt<'a> {
     pub expected_status: &'a [u16],
     /// The limits that the readings must satisfy.
     pub limits: Limits,
+    /// How long the load rises at the begin of the warm-up, in seconds.
+    pub ramp_up_seconds: f64,
 }
 
 /// The figures of an attempt that passed every check.
@@ -110,18 +112,19 @@ pub fn assess(attempt: &Attempt<'_>) -> Result<Assessment, Void> {
         restarted_pods: attempt.restarted_pods,
         injector_pods: attempt.injector_pods,
         tail: tail(attempt),
-        ends: ends(attempt.report),
+        ends: ends(attempt.report, attempt.ramp_up_seconds),
         units: requests.units(),
         limits: attempt.limits,
     })?;
     Ok(Assessment { requests, energy })
 }
 
-/// The injector's report about the ends of the measured run. A load without steady power gets no steady time.
-fn ends(report: &InjectionReport) -> Ends {
-    let steady = |span: Option<LoadSpan>| {
+/// The injector's report about the ends of the measured run. A load without steady power gets no steady time, and the load is
+/// not the same while it still rises.
+fn ends(report: &InjectionReport, ramp_up_seconds: f64) -> Ends {
+    let steady = |span: Option<LoadSpan>, rising_seconds: f64| {
         let span = span.filter(|_| report.measured.is_steady());
-        span.map_or(0.0, |it| it.duration_seconds)
+        span.map_or(0.0, |it| (it.duration_seconds - rising_seconds).max(0.0))
     };
     let length = |span: Option<LoadSpan>| span.map(|it| it.duration_seconds);
     Ends {
@@ -130,8 +133,8 @@ fn ends(report: &InjectionReport) -> Ends {
         clock_uncertainty_seconds: load::clock_uncertainty_seconds(report),
         gap_before_seconds: report.gap_before_measured_seconds.unwrap_or(0.0).max(0.0),
         gap_after_seconds: report.gap_after_measured_seconds.unwrap_or(0.0).max(0.0),
-        steady_before_seconds: steady(report.warm_up),
-        steady_after_seconds: steady(report.tail),
+        steady_before_seconds: steady(report.warm_up, ramp_up_seconds),
+        steady_after_seconds: steady(report.tail, 0.0),
     }
 }
 

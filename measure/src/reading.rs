@@ -204,8 +204,12 @@ fn share<T: PartialEq>(own: &mut Arc<T>, earlier: &Arc<T>) {
     }
 }
 
-/// Zones that stand for the node, the widest first (the board, the socket).
-const ZONES_BY_REACH: [&str; 2] = ["psys", "package"];
+/// The zone of the whole board (<https://docs.kernel.org/power/powercap/powercap.html> has the names of zones).
+pub const BOARD_ZONE: &str = "psys";
+/// The zone of the processors.
+pub const PACKAGE_ZONE: &str = "package";
+/// Zones that stand for the node, the widest first.
+const ZONES_BY_REACH: [&str; 2] = [BOARD_ZONE, PACKAGE_ZONE];
 /// Zones that are parts of the node (its cores, its memory, the rest of the socket).
 const PARTS: [&str; 3] = ["core", "dram", "uncore"];
 

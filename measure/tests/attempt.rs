@@ -198,6 +198,7 @@ fn reason_of_figures(change: impl Fn(&mut InjectionReport)) -> &'static str {
         injector_pods: &none,
         expected_status: &[200],
         limits: Limits::new(12.0),
+        ramp_up_seconds: 0.0,
     });
     void.unwrap_err().reason()
 }

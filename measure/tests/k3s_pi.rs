@@ -300,6 +300,7 @@ impl Scene {
             injector_pods: &BTreeSet::new(),
             expected_status: &[200],
             limits: Limits::new(12.0),
+            ramp_up_seconds: 0.0,
         })
     }
 

@@ -15,7 +15,7 @@ use crate::common::{
 use frugality_measure::{
     pace::InjectorCpu,
     reading::{Platform, Provenance},
-    report::{ClockOffset, Failure},
+    report::{ClockOffset, Failure, InjectionReport},
 };
 use frugality_operator::{
     api::{FrugalityTrialStatus, Outcome, Reason, Role},
@@ -783,6 +783,29 @@ fn answers_of_another_length_make_the_attempt_void() {
     assert_measured(&earlier(995.0));
 }
 
+/// A trial with an error has no size of its answers. The next trial has one.
+#[test]
+fn answers_are_compared_with_the_earlier_trials_that_have_a_size() {
+    let mut world = World::new([two()]);
+    world.run_until("a third load", |world| {
+        let of_rust = world.loads.iter().filter(|it| it.trial.contains("rust"));
+        of_rust.count() == 3
+    });
+    world.advance_to(world.loads.last().unwrap().end + 11.0);
+    let plan = changed(&world, |observed| {
+        let of_rust = observed.trials.iter_mut().filter(|it| {
+            let outcome = it.status.as_ref().and_then(|status| status.outcome);
+            it.spec.candidate == "rust" && outcome.is_some()
+        });
+        let sizes = [None, Some(980.0)];
+        for (trial, size) in of_rust.zip(sizes) {
+            let requests = trial.status.as_mut().unwrap().requests.as_mut().unwrap();
+            requests.mean_body_bytes = size;
+        }
+    });
+    assert_void(&plan, "ResponsesDiffer");
+}
+
 #[test]
 fn an_injector_without_a_result_makes_the_attempt_void() {
     let failure = Failure {
@@ -810,6 +833,18 @@ fn an_attempt_whose_transactions_were_not_counted_is_measured_without_them() {
     });
     assert_eq!(record(&uncounted).outcome, Some(Outcome::Measured));
     assert_eq!(record(&uncounted).transactions_per_request, None);
+    // A request that failed may not have reached the database.
+    let failed = changed(&world, |observed| {
+        let end = pod_in(observed, Role::Injector)
+            .terminated
+            .get_mut("injector");
+        let end = end.unwrap();
+        let mut report = InjectionReport::decode(&end.message).unwrap();
+        report.warm_up.as_mut().unwrap().errors = 1;
+        end.message = report.encode().unwrap();
+    });
+    assert_eq!(record(&failed).outcome, Some(Outcome::Measured));
+    assert_eq!(record(&failed).transactions_per_request, None);
     // A Job that never ends does not hold the trial for ever.
     let never_ends = |late: f64| {
         let mut world = world.clone();

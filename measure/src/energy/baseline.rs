@@ -53,6 +53,9 @@ pub(super) fn detection_factor(degrees_of_freedom: f64) -> f64 {
         .map_or(f64::INFINITY, |t| t.max(DETECTION_FACTOR))
 }
 
+/// Share of the energy's square below which a variance is rounding.
+const ROUNDING: f64 = 1e-18;
+
 /// A baseline over less than this many of the meter's intervals depends mostly on the readings around it,
 /// which contain other load.
 const MIN_IDLE_INTERVALS: f64 = 2.0;
@@ -113,15 +116,10 @@ impl Gross {
         let of_baselines =
             (noise_watts2(self.idle_before_seconds) + noise_watts2(self.idle_after_seconds)) / 4.0;
         let of_window = noise_watts2(self.window_seconds);
-        let half_difference = (self.idle_after_watts - self.idle_before_watts) / 2.0;
-        let delta = self.timestamp_uncertainty_seconds;
-        let before = self.idle_before_watts * of_times(delta, self.idle_before_seconds);
-        let after = self.idle_after_watts * of_times(delta, self.idle_after_seconds);
-        let watts2 = of_baselines.max(half_difference.powi(2))
-            + of_window
-            + (before.powi(2) + after.powi(2)) / 4.0;
-        let variance = watts2 * self.window_seconds.powi(2)
-            + (self.node_joules * self.relative_uncertainty).powi(2);
+        let half_difference = self.half_difference_watts();
+        let watts2 =
+            of_baselines.max(half_difference.powi(2)) + of_window + self.of_reading_times_watts2();
+        let variance = watts2 * self.window_seconds.powi(2) + self.of_ends_joules2();
         let of_noise = (of_baselines + of_window) * self.window_seconds.powi(2);
         let factor = match self.idle_noise {
             Some(noise) if of_noise > 0.0 => {
@@ -134,6 +132,34 @@ impl Gross {
             _ => DETECTION_FACTOR,
         };
         factor * variance.sqrt()
+    }
+
+    fn half_difference_watts(&self) -> f64 {
+        (self.idle_after_watts - self.idle_before_watts) / 2.0
+    }
+
+    /// Variance of the mean baseline by the times of its readings.
+    fn of_reading_times_watts2(&self) -> f64 {
+        let delta = self.timestamp_uncertainty_seconds;
+        let before = self.idle_before_watts * of_times(delta, self.idle_before_seconds);
+        let after = self.idle_after_watts * of_times(delta, self.idle_after_seconds);
+        (before.powi(2) + after.powi(2)) / 4.0
+    }
+
+    /// Variance of the gross energy by the window's ends.
+    fn of_ends_joules2(&self) -> f64 {
+        (self.node_joules * self.relative_uncertainty).powi(2)
+    }
+
+    /// Whether nothing shows how much idle power varies. The readings are too few, and the times of the readings and the window's
+    /// ends explain the difference of the two baselines. Two means can be nearly equal by chance.
+    fn is_noise_unknown(&self) -> bool {
+        let seconds2 = self.window_seconds.powi(2);
+        let of_difference = self.half_difference_watts().powi(2) * seconds2;
+        let of_others = self.of_reading_times_watts2() * seconds2 + self.of_ends_joules2();
+        // Equal powers that are computed from counters differ by rounding.
+        let is_small = of_difference <= of_others.max(ROUNDING * self.node_joules.powi(2));
+        self.idle_noise.is_none() && is_small
     }
 }
 
@@ -169,17 +195,13 @@ impl Net {
         let detection_limit_joules = gross.detection_limit_joules();
         let idle_seconds = gross.idle_before_seconds.min(gross.idle_after_seconds);
         let needed_seconds = MIN_IDLE_INTERVALS * gross.interval_seconds;
-        let are_equal = gross
-            .idle_before_watts
-            .total_cmp(&gross.idle_after_watts)
-            .is_eq();
         let withheld = if idle_seconds + ROUNDING_SECONDS < needed_seconds {
             Some(format!(
                 "an idle baseline of {idle_seconds:.3} s is too short for a meter that is read \
                  every {:.3} s: {needed_seconds:.3} s are needed",
                 gross.interval_seconds
             ))
-        } else if gross.idle_noise.is_none() && are_equal {
+        } else if gross.is_noise_unknown() {
             Some(
                 "the idle baselines have too few readings to show how much idle power varies"
                     .to_owned(),

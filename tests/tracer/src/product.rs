@@ -60,6 +60,7 @@ fn judged(case: &Case, trial: &Trial, scrapes: &[Scraped]) -> Result<Value, Void
         injector_pods: &uids(&trial.injector_pods),
         expected_status: &EXPECTED_STATUS,
         limits: Limits::new(MAX_NODE_WATTS),
+        ramp_up_seconds: 0.0,
     })?;
     Ok(figures(&assessment))
 }

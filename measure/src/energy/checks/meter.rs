@@ -35,13 +35,10 @@ pub(super) fn meter_is_genuine(evidence: &AttemptEvidence<'_>) -> Result<(), Voi
 /// of known, large steps may stand still for a while.
 pub(super) fn meter_moves_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let limit_seconds = evidence.attempt.limits.max_reading_gap_seconds;
-    let stands_still = |a: &Reading, b: &Reading| {
-        let seconds = b.scraped_at_unix_seconds - a.scraped_at_unix_seconds;
-        (a.meter_unix_seconds.is_some() && a.meter_unix_seconds == b.meter_unix_seconds)
-            || (a.node_joules.total_cmp(&b.node_joules).is_eq()
-                && b.resolution_joules
-                    .is_none_or(|step| step < LEAST_WATTS * seconds))
+    let has_one_time = |a: &Reading, b: &Reading| {
+        a.meter_unix_seconds.is_some() && a.meter_unix_seconds == b.meter_unix_seconds
     };
+    let has_one_count = |a: &Reading, b: &Reading| a.node_joules.total_cmp(&b.node_joules).is_eq();
     let age = evidence.series.source_age_seconds();
     if let Some(seconds) = age.filter(|seconds| *seconds > limit_seconds) {
         return Err(Void::MeterStale {
@@ -52,9 +49,12 @@ pub(super) fn meter_moves_on(evidence: &AttemptEvidence<'_>) -> Result<(), Void>
     let mut since: Option<&Reading> = None;
     for scrape in evidence.series.scrapes() {
         match since {
-            Some(first) if stands_still(first, scrape) => {
+            Some(first) if has_one_time(first, scrape) || has_one_count(first, scrape) => {
                 let seconds = scrape.scraped_at_unix_seconds - first.scraped_at_unix_seconds;
-                if seconds > limit_seconds {
+                let step = scrape.resolution_joules;
+                let is_dead = has_one_time(first, scrape)
+                    || step.is_none_or(|step| step < LEAST_WATTS * seconds);
+                if seconds > limit_seconds && is_dead {
                     return Err(Void::MeterStale {
                         seconds,
                         limit_seconds,

@@ -232,8 +232,8 @@ pub(super) fn halves_alike(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
 /// Checks that the idle baselines agree within chance, or that their difference is small.
 pub(super) fn baselines_alike(evidence: &AttemptEvidence<'_>) -> Result<(), Void> {
     let gross = Gross::of(evidence)?;
-    // Baselines of one or two readings depend mostly on the power between them. Without net energy they are
-    // in no figure.
+    // Baselines of one or two readings depend mostly on the power between them. Without net energy they change no
+    // joules.
     if gross.idle_noise.is_none() && Net::of(&gross).joules.is_none() {
         return Ok(());
     }

@@ -105,6 +105,37 @@ fn without_load_one_attempt_in_two_thousand_reports_net_energy() {
     assert!(with_memory < 40, "{with_memory} of 20000");
 }
 
+/// Two baselines of one step each can be nearly equal by chance.
+#[test]
+fn few_readings_whose_baselines_are_nearly_equal_do_not_show_the_noise() {
+    let of = |after_watts: f64| {
+        let mut lab = Lab::read_every(1.0);
+        lab.change(-5.0, 500.0, |reading| {
+            reading.source_age_seconds = Some(3.2);
+        });
+        (lab.idle_before, lab.idle_after) = (window(40.0, 45.0), window(380.0, 385.0));
+        lab.change(370.0, 500.0, |reading| {
+            reading.node_joules += after_watts * (reading.at_unix_seconds() - T0 - 370.0);
+        });
+        let figures = lab.unchecked().unwrap();
+        (figures.net_joules, figures.net_withheld.unwrap_or_default())
+    };
+    for after_watts in [0.0, 1e-9, 0.01] {
+        let (net_joules, withheld) = of(after_watts);
+        assert_eq!(net_joules, None);
+        assert!(
+            withheld.contains("too few readings"),
+            "{after_watts}: {withheld}"
+        );
+    }
+    let (net_joules, withheld) = of(1.0);
+    assert_eq!(net_joules, None);
+    assert!(
+        withheld.contains("cannot be distinguished from 0"),
+        "{withheld}"
+    );
+}
+
 #[test]
 fn without_load_a_meter_without_times_reports_net_energy_no_more_often() {
     for noise_watts in [0.02, 0.1, 0.3, 1.0] {

@@ -107,6 +107,28 @@ fn meter_stale_with_a_timestamp_that_moves_on() {
 }
 
 #[test]
+fn meter_stale_with_a_counter_of_known_steps_that_stands_still() {
+    // A step of 1 J is due after 10 s at the latest, because every node draws a tenth of a watt.
+    let lab = |seconds: f64| {
+        let mut lab = Lab::read_every(1.0);
+        let frozen = truth(200.0, 1.0);
+        lab.change(-5.0, 500.0, |reading| {
+            reading.resolution_joules = Some(1.0);
+        });
+        lab.change(200.0, 200.0 + seconds, |reading| {
+            reading.node_joules = frozen.node_joules;
+            reading.active_joules = frozen.active_joules;
+            reading.idle_joules = frozen.idle_joules;
+        });
+        lab
+    };
+    assert_void(&lab(13.0), "MeterStale");
+    // Then the counter makes up for the time at once.
+    let jump = lab(8.0).evaluate().unwrap_err();
+    assert_ne!(jump.reason(), "MeterStale", "{jump}");
+}
+
+#[test]
 fn meter_stale_by_the_age_of_its_source() {
     // The timestamps advance, but the instrument was not read.
     let lab = |age: f64| {

@@ -146,6 +146,7 @@ fn judged(
             injector_pods: &BTreeSet::new(),
             expected_status: &[200],
             limits: Limits::new(MAX_NODE_WATTS),
+            ramp_up_seconds: 0.0,
         })
     });
     let void = |void: &Void| record(Outcome::Void, void.reason(), void.to_string());

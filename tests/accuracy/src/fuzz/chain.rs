@@ -156,6 +156,7 @@ impl Chain {
                 injector_pods: &BTreeSet::new(),
                 expected_status: &[200],
                 limits: Limits::new(MAX_NODE_WATTS),
+                ramp_up_seconds: 0.0,
             })
         });
         let (end, status) = match assessed {

@@ -207,8 +207,8 @@ impl OpenAttempt<'_> {
         idle_before: Window,
     ) -> Option<(Reason, String)> {
         let before = status.endpoints.as_ref()?;
+        let start = self.on_nodes_clock(idle_before.start_unix_seconds);
         let has_changed = |pod: &PodFacts| {
-            let start = idle_before.start_unix_seconds;
             let ready_since = pod.ready_since_unix_seconds;
             pod.started_unix_seconds > Some(start) || ready_since.is_none_or(|since| since > start)
         };

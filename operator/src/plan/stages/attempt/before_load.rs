@@ -212,13 +212,15 @@ impl OpenAttempt<'_> {
     /// notes it.
     fn cooled(&self, settled: f64) -> Result<f64, f64> {
         let spec = &self.trial.spec;
-        let mut of_block = self.measured_before(|it| {
+        let of_block = self.trials_before(|it| {
             (it.block, it.attempt) == (spec.block, spec.attempt)
                 && it.measured_node == spec.measured_node
         });
-        let first =
-            of_block.find_map(|status| status.energy.as_ref()?.conditions.idle_before_celsius);
-        let Some(first) = first else {
+        let known = of_block.filter_map(|trial| {
+            let energy = trial.status.as_ref()?.energy.as_ref()?;
+            Some((trial.spec.position, energy.conditions.idle_before_celsius?))
+        });
+        let Some((_, first)) = known.min_by_key(|(position, _)| *position) else {
             return Ok(settled);
         };
         let readings = || {

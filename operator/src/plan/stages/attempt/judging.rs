@@ -12,7 +12,7 @@ use frugality_measure::{
 use kube::ResourceExt;
 
 use crate::{
-    api::{FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role},
+    api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
         context::RESTORING,
         facts::{PodFacts, Termination},
@@ -106,7 +106,7 @@ impl OpenAttempt<'_> {
         let restarted_pods: BTreeSet<String> = self
             .pods(Role::Candidate)
             .iter()
-            .filter(|pod| has_restarted(pod, idle_before))
+            .filter(|pod| self.has_restarted(pod, idle_before))
             .map(|pod| pod.uid.clone())
             .collect();
         let assessed = assess(&attempt::Attempt {
@@ -127,6 +127,7 @@ impl OpenAttempt<'_> {
                 .collect(),
             expected_status: &self.builder.settings.expected_status,
             limits: Limits::new(self.builder.config.max_node_watts),
+            ramp_up_seconds: self.builder.settings.ramp_up_seconds,
         });
         status.set_load(report.measured);
         status.course = report.course;
@@ -147,9 +148,11 @@ impl OpenAttempt<'_> {
             return self.void(status, changed.reason(), &changed.to_string());
         }
         let of_candidate = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
+        // A trial with an error has no size of its answers.
         let earlier = self
             .measured_before(of_candidate)
-            .find_map(|status| status.requests.as_ref());
+            .filter_map(|status| status.requests.as_ref())
+            .find(|earlier| earlier.mean_body_bytes.is_some());
         if let Some(Err(void)) = earlier.map(|earlier| same_answers(&requests, earlier)) {
             return self.void(status, void.reason(), &void.to_string());
         }
@@ -297,25 +300,33 @@ impl OpenAttempt<'_> {
             })
     }
 
-    /// Statuses of the run's measured trials that match the filter.
-    pub(super) fn measured_before(
+    /// The run's measured trials that match the filter, in the order of their names.
+    pub(super) fn trials_before(
         &self,
         is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
-    ) -> impl Iterator<Item = &FrugalityTrialStatus> {
+    ) -> impl Iterator<Item = &FrugalityTrial> {
         self.observed
             .trials
             .iter()
             .filter(|trial| trial.spec.run == self.trial.spec.run)
             .filter(move |trial| is_selected(&trial.spec))
             .filter(|trial| outcome_of(trial) == Some(Outcome::Measured))
+    }
+
+    /// Their statuses.
+    pub(super) fn measured_before(
+        &self,
+        is_selected: impl Fn(&FrugalityTrialSpec) -> bool,
+    ) -> impl Iterator<Item = &FrugalityTrialStatus> {
+        self.trials_before(is_selected)
             .filter_map(|trial| trial.status.as_ref())
     }
-}
 
-/// Whether the candidate's container of a pod restarted after the first idle baseline began. An earlier restart explains nothing
-/// in the readings. Kubernetes' times are in whole seconds, and the baseline begins two seconds after readiness.
-fn has_restarted(pod: &PodFacts, idle_before: Window) -> bool {
-    let started = pod.started_unix_seconds;
-    let is_later = started.is_none_or(|at| at > idle_before.start_unix_seconds - 1.0);
-    pod.restarts > 0 && is_later
+    /// Whether the candidate's container of a pod restarted after the first idle baseline began. An earlier restart explains
+    /// nothing in the readings. Kubernetes' times are in whole seconds, and the baseline begins two seconds after readiness.
+    fn has_restarted(&self, pod: &PodFacts, idle_before: Window) -> bool {
+        let begin = self.on_nodes_clock(idle_before.start_unix_seconds);
+        let started = pod.started_unix_seconds;
+        pod.restarts > 0 && started.is_none_or(|at| at > begin - 1.0)
+    }
 }

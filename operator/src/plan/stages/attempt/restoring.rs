@@ -131,7 +131,8 @@ impl OpenAttempt<'_> {
     }
 
     /// The database's transactions between the two counts, per request of warm-up, measured window and tail. A script's
-    /// `setup` is between the counts, too, so its transactions can't be separated.
+    /// `setup` is between the counts, too, so its transactions can't be separated. A request that failed may not have reached the
+    /// database.
     fn transactions_per_request(&self, restored: &Termination) -> Option<f64> {
         let scenario = self.builder.benchmark.spec.scenario.as_ref();
         if scenario.is_some_and(|it| it.script.contains("setup")) {
@@ -143,12 +144,13 @@ impl OpenAttempt<'_> {
         };
         let before = counted_transactions(&ended(Role::Prepare, PREPARE_CONTAINER)?)?;
         let report = InjectionReport::decode(&ended(Role::Injector, INJECTOR_CONTAINER)?).ok()?;
-        let requests = [&report.warm_up, &report.tail]
-            .into_iter()
-            .flatten()
-            .fold(report.measured.span().requests, |sum, span| {
-                sum.saturating_add(span.requests)
-            });
+        let spans = || [report.warm_up, report.tail].into_iter().flatten();
+        if spans().any(|span| span.errors > 0) {
+            return None;
+        }
+        let requests = spans().fold(report.measured.span().requests, |sum, span| {
+            sum.saturating_add(span.requests)
+        });
         let transactions = counted_transactions(&restored.message)?.checked_sub(before)?;
         (requests > 0).then(|| transactions as f64 / requests as f64)
     }

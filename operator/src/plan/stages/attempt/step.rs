@@ -141,6 +141,11 @@ impl OpenAttempt<'_> {
         }
     }
 
+    /// A time of the readings by the measured node's clock, by which its kubelet reports the times of pods.
+    pub(super) fn on_nodes_clock(&self, unix_seconds: f64) -> f64 {
+        unix_seconds - self.readings_ahead_seconds()
+    }
+
     /// How far the readings' times are ahead of the cluster's clock, if their node has another time. A small lag is the
     /// meter's: its counters are older than the scrape.
     pub(super) fn readings_ahead_of_cluster_seconds(&self) -> f64 {
@@ -251,9 +256,11 @@ impl OpenAttempt<'_> {
         let latest = self.session().and_then(|session| session.readings.last());
         let config = self.builder.config;
         let meter_reports_time = latest.is_some_and(|reading| reading.meter_unix_seconds.is_some());
-        let clock_url = match (&self.measured.meter_ip, meter_reports_time) {
-            (Some(ip), true) => Some(format!("http://{}/time", authority(ip, config.meter_port))),
-            _ => config.time_url.clone(),
+        let clock_url = if meter_reports_time {
+            let ip = self.measured.meter_ip.as_ref();
+            ip.map(|ip| format!("http://{}/time", authority(ip, config.meter_port)))
+        } else {
+            config.time_url.clone()
         };
         self.builder.injector(
             self.candidate,

@@ -42,10 +42,11 @@ impl OpenAttempt<'_> {
         if let Some((reason, message)) = self.diverted(&status, idle_before) {
             return self.void(status, reason, &message);
         }
+        let begin = self.on_nodes_clock(idle_before.start_unix_seconds);
         let restarted = self
             .pods(Role::Database)
             .into_iter()
-            .find(|pod| pod.started_unix_seconds > Some(idle_before.start_unix_seconds));
+            .find(|pod| pod.started_unix_seconds > Some(begin));
         if let Some(pod) = restarted {
             let message = format!(
                 "a container of the database's pod {} was restarted",
