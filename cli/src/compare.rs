@@ -155,6 +155,20 @@ fn of_file(path: &std::path::Path) -> Result<Side, CompareError> {
     Ok(Side::new(name, benchmark, trials))
 }
 
+/// Where the power of a side's figures is from, and what a reader of them must know.
+fn remarks(side: &Side, name: &str) -> Vec<String> {
+    let Some(status) = side.benchmark.current_status() else {
+        return Vec::new();
+    };
+    let provenance = status.provenance.as_deref().unwrap_or("of unknown source");
+    let meter = status.meter.as_deref().unwrap_or("an unknown meter");
+    let power = format!("power is {}, by {meter}", provenance.to_lowercase());
+    std::iter::once(&power)
+        .chain(&status.notes)
+        .map(|it| format!("{name}: {it}"))
+        .collect()
+}
+
 /// The text, and whether the figures may be compared. Pure.
 fn comparison(one: &Side, other: &Side, style: TableStyle) -> (String, bool) {
     let changes = changes(one, other);
@@ -175,7 +189,10 @@ fn comparison(one: &Side, other: &Side, style: TableStyle) -> (String, bool) {
     let rest = if is_comparable {
         let figures = figures::table(one, other, [left, right]);
         let figures = figures.map(|it| it.print(style)).unwrap_or_default();
-        format!("{figures}\n{}", paragraphs([TREND.to_owned()]))
+        let sides = [one, other].into_iter().zip(side::headings(one, other));
+        let remarks = sides.flat_map(|(side, name)| remarks(side, &name));
+        let remarks = paragraphs(remarks.chain([TREND.to_owned()]));
+        format!("{figures}\n{remarks}")
     } else {
         format!("The figures may not be compared:\n{}", paragraphs(reasons))
     };

@@ -135,7 +135,7 @@ fn json(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
 
 /// Each attempt as one flat object.
 pub(crate) fn rows(trials: &[FrugalityTrial]) -> impl Iterator<Item = impl Serialize> {
-    trials.iter().map(|trial| Row(ExportedAttempt::of(trial)))
+    ExportedAttempt::all(trials).map(Row)
 }
 
 /// An attempt as one flat object, with the columns in their order.
@@ -154,8 +154,7 @@ impl Serialize for Row<'_> {
 pub(crate) fn csv(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {
     written(|writer| {
         writer.write_record(COLUMNS.iter().map(|column| column.name))?;
-        for trial in trials {
-            let attempt = ExportedAttempt::of(trial);
+        for attempt in ExportedAttempt::all(trials) {
             let cells: Vec<_> = COLUMNS
                 .iter()
                 .map(|column| (column.cell)(&attempt))

@@ -1,5 +1,5 @@
 //! The ledger as JSON and CSV. `data/ledger.json` has attempts with requests, a script and a program, a void attempt and
-//! an open attempt. `data/ledger-export.*` were written by the operator's binary of 0.1.0, before the command moved here.
+//! an open attempt. `data/ledger-export.*` have the values that the first builds exported; `unit` and `valid` were added later.
 
 use kubectl_frugality::export::{
     ExportFormat,
@@ -38,6 +38,26 @@ fn exports_are_byte_for_byte_what_they_were() {
     let json = String::from_utf8(export(&text, None, ExportFormat::Json).unwrap()).unwrap();
     assert_eq!(json, data("ledger-export.json"));
     assert_eq!(as_csv(&text), data("ledger-export.csv"));
+}
+
+/// A void trial makes its block begin again: what the block measured before is in no figure.
+#[test]
+fn only_trials_of_a_whole_block_are_valid() {
+    let mut list: Value = serde_json::from_str(&data("ledger.json")).unwrap();
+    let items = list["items"].as_array_mut().unwrap();
+    let is_measured = |it: &&Value| it["status"]["outcome"] == "Measured";
+    let measured = items.iter().find(is_measured).unwrap().clone();
+    let mut later = measured.clone();
+    later["metadata"]["name"] = json!("later");
+    later["spec"]["attempt"] = json!(measured["spec"]["attempt"].as_i64().unwrap() + 1);
+    items.push(later);
+    let json = export(&list.to_string(), None, ExportFormat::Json).unwrap();
+    let rows: Vec<Value> = serde_json::from_slice(&json).unwrap();
+    let valid = |name: &Value| {
+        let row = rows.iter().find(|row| row["trial"] == *name).unwrap();
+        row["valid"].as_bool().unwrap()
+    };
+    assert!(valid(&json!("later")) && !valid(&measured["metadata"]["name"]));
 }
 
 #[test]

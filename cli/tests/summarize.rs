@@ -526,6 +526,16 @@ fn joules_of_unknown_accuracy_have_no_interval() {
 }
 
 #[test]
+fn a_note_that_the_message_lacks_is_below_the_tables() {
+    let mut cut = benchmark("passed");
+    cut["status"]["columns"]["message"] = json!("Said first. Note: Half of it …");
+    cut["status"]["notes"] = json!(["Said first.", "Half of it is lost."]);
+    let text = one_line(&summarized(cut));
+    assert_has(&text, &["note: Half of it is lost."]);
+    assert!(!text.contains("note: Said first."), "{text}");
+}
+
+#[test]
 fn a_winner_that_another_board_would_change_is_no_winner() {
     assert_has(
         &words("depends-on-board"),

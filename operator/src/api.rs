@@ -36,7 +36,7 @@ pub use self::baseline::{
 };
 pub use self::batch::{Batch, BatchResult, Score, ScoreResult, Work};
 pub use self::benchmark::{
-    Boundary, ConfigMapSeed, Database, Energy, FrugalityBenchmark, FrugalityBenchmarkSpec, Header,
+    ConfigMapSeed, Database, Energy, FrugalityBenchmark, FrugalityBenchmarkSpec, Header,
     MAX_BLOCKS, MIN_BLOCKS, Method, Placement, Provider, Request, Seed, Storage, Trials,
 };
 pub use self::budget::{Budget, LatencyTarget, LoadCurveBudget};
@@ -51,7 +51,7 @@ pub use self::candidate_result::{
 pub use self::comparison::{BoardRange, BoardVerdict, Comparison, NoiseFloor};
 pub use self::cost_result::{CostPerMillion, CostTerms};
 pub use self::costs::{Carbon, Costs, Money};
-pub use self::figure::{DecidingFigure, Expanded, Figure, seven_digits};
+pub use self::figure::{Boundary, DecidingFigure, Expanded, Figure, seven_digits};
 pub use self::labels::{
     GROUP, LABEL_BENCHMARK_UID, LABEL_LOCK, LABEL_MEASUREMENT, LABEL_ROLE, LABEL_RUN, LABEL_TRIAL,
     LABEL_WORKLOAD, LOCK_OF_NODE, Role,

@@ -39,15 +39,26 @@ fn boards(changes: &[(&str, Value)]) -> FrugalityBenchmark {
 
 /// Judges trials of such a benchmark: each trial on its candidate's board, in a window of 10 s.
 fn plan(benchmark: &FrugalityBenchmark, of: impl Fn(i32, &str) -> Trial) -> Plan {
+    plan_with_zones(benchmark, of, |_| "psys")
+}
+
+/// The same with the zone of each candidate's joules.
+fn plan_with_zones(
+    benchmark: &FrugalityBenchmark,
+    of: impl Fn(i32, &str) -> Trial,
+    zone_of: impl Fn(&str) -> &'static str,
+) -> Plan {
     let mut trials = ledger(benchmark, of);
     for trial in &mut trials {
         if trial.spec.candidate == "python" {
             trial.spec.measured_node = "pi-5".into();
         }
-        trial.status.as_mut().unwrap().window = Some(Window {
+        let status = trial.status.as_mut().unwrap();
+        status.window = Some(Window {
             start_unix_seconds: 100.0,
             end_unix_seconds: 110.0,
         });
+        status.energy.as_mut().unwrap().zone = zone_of(&trial.spec.candidate).into();
     }
     judged(benchmark, trials)
 }
@@ -188,6 +199,33 @@ fn boards_whose_meters_report_no_accuracy_are_not_compared() {
             .iter()
             .all(|r| r.gross_joules_per_request.is_some())
     );
+}
+
+#[test]
+fn boards_whose_meters_measure_different_parts_are_not_compared() {
+    let zone_of = |candidate: &str| {
+        if candidate == "rust" {
+            "package"
+        } else {
+            "psys"
+        }
+    };
+    let plan = plan_with_zones(&boards(&[]), dearer(3.0), zone_of);
+    assert_ended(&plan, Verdict::Inconclusive, Reason::ZonesDiffer.as_str());
+    assert_eq!(
+        plan.status.notes,
+        [
+            "The meter of node pi-1 measures the zone package: the processors without the rest of the node.",
+            "Not compared: rust was measured on pi-1 in the zone package, and python on pi-5 in the zone psys. Connect meters that measure the same part of both nodes.",
+        ]
+    );
+    // Joules of the processors are comparable with joules of the processors.
+    let same = plan_with_zones(&boards(&[]), dearer(3.0), |_| "package");
+    assert_eq!(same.status.winner.as_deref(), Some("rust"));
+    let [note] = &same.status.notes[..] else {
+        panic!("{:?}", same.status.notes);
+    };
+    assert!(note.contains("pi-1") && note.contains("pi-5"), "{note}");
 }
 
 #[test]

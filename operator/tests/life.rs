@@ -12,16 +12,19 @@ use crate::common::{
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
     api::{
-        DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Reason, Verdict,
+        Boundary, DecidingFigure, FrugalityBenchmark, FrugalityTrial, Outcome, PastVerdict, Reason,
+        Verdict,
     },
     plan::{
-        self,
         action::{ChildObject, Wait},
         facts::Unreadable,
         ledger::outcome_of,
         names::measurement_id,
         plan,
-        report::estimate::Forecast,
+        report::{
+            estimate::Forecast,
+            history::{DecidingJoules, ShownResult, history as kept_history},
+        },
     },
     time::unix_seconds,
 };
@@ -627,8 +630,10 @@ fn a_new_run_keeps_the_verdict_of_the_one_before() {
             verdict: Verdict::Reported,
             reason: Some(Reason::NoBudgets.as_str().into()),
             winner: Some("rust".into()),
+            tie: None,
             ratio: reported.columns.unwrap().ratio,
             deciding_figure: Some(DecidingFigure::Gross),
+            boundary: None,
             provenance: Some("Metered".into()),
             ended_at: Some(reported.conditions[0].last_transition_time.0.to_string()),
             generation: Some(1),
@@ -724,9 +729,26 @@ fn the_history_keeps_a_verdict_that_an_edit_changes_or_removes() {
     world.run_to_end();
     let mut benchmark = world.slots[0].benchmark.clone();
     let run = run_of(&benchmark);
-    let reported = benchmark.status.as_ref().unwrap().deciding_figure;
-    let other = Some(DecidingFigure::Attributed);
-    assert_ne!(reported, other);
+    let joules = |figure| Some(DecidingJoules::of(figure, &two().spec));
+    let (reported, other) = (
+        joules(DecidingFigure::Gross),
+        joules(DecidingFigure::Attributed),
+    );
+    let shown = |verdict, winner, deciding| ShownResult {
+        verdict,
+        winner,
+        tie: None,
+        deciding,
+    };
+    let tie = ShownResult {
+        tie: Some(true),
+        ..shown(Some(Verdict::Reported), None, reported)
+    };
+    benchmark.metadata.generation = Some(2);
+    assert_eq!(
+        kept_history(&benchmark, &run, &tie)[0].winner.as_deref(),
+        Some("rust")
+    );
     for (generation, verdict, winner, deciding, kept) in [
         (2, Some(Verdict::Reported), Some("rust"), reported, 0),
         (2, Some(Verdict::Reported), Some("rust"), other, 1),
@@ -739,7 +761,7 @@ fn the_history_keeps_a_verdict_that_an_edit_changes_or_removes() {
         (1, Some(Verdict::Reported), None, reported, 1),
     ] {
         benchmark.metadata.generation = Some(generation);
-        let history = plan::report::history::history(&benchmark, &run, verdict, winner, deciding);
+        let history = kept_history(&benchmark, &run, &shown(verdict, winner, deciding));
         assert_eq!(history.len(), kept, "{generation} {verdict:?} {winner:?}");
     }
 }
@@ -755,6 +777,20 @@ fn a_deciding_figure_that_was_chosen_afterwards_is_noted() {
     world.pass(0);
     let note = "The trials were also judged by gross joules before they were judged by net joules. The confidence of the intervals does not count this as another try.";
     assert_eq!(notes(&world), [note]);
+}
+
+#[test]
+fn a_boundary_that_was_chosen_afterwards_is_noted() {
+    let mut world = World::new([two_with(&[("/energy/decidingFigure", json!("Attributed"))])]);
+    world.run_to_end();
+    assert_eq!(status(&world, 0).boundary, None);
+    world.edit(0, &[("/energy/boundary", json!("Candidate"))]);
+    world.wait();
+    world.pass(0);
+    assert_eq!(status(&world, 0).boundary, Some(Boundary::Candidate));
+    let note = "The trials were also judged by attributed joules before they were judged by attributed joules without the database. The confidence of the intervals does not count this as another try.";
+    let of_boundary = "Attributed joules and CPU time cover the candidate's pods, and leave out the database (energy.boundary).";
+    assert_eq!(status(&world, 0).notes, [of_boundary, note]);
 }
 
 /// A user who edits until the verdict pleases leaves a trace, although the run continues.

@@ -279,6 +279,12 @@ fn candidates_whose_cycles_are_not_the_same_work_are_not_compared() {
     );
     let plan = judged(&allowed, entries(&allowed, longer(2.0)));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    let note = "Different work, as spec.scenario.requestsMayDiffer allows: a cycle makes 1.00 requests to rust on average and 2.00 to python.";
+    assert!(
+        plan.status.notes.iter().any(|it| it == note),
+        "{:?}",
+        plan.status.notes
+    );
 }
 
 #[test]

@@ -84,6 +84,8 @@ fn a_third_candidate_makes_no_winner_of_two_that_are_equal() {
     let pair = pair.unwrap();
     assert_eq!((pair.separated, pair.equivalent), (true, Some(true)));
     assert_eq!((&close.status.winner, close.status.tie), (&None, None));
+    let note = "rust and go are separated, and are shown to differ by less than energy.tieWithin: 0.05 allows. Neither counts as better.";
+    assert_eq!(close.status.notes, [note]);
     let winner = close.status.columns.unwrap().winner;
     assert_eq!(winner.as_deref(), Some("rust, go"));
 }

@@ -257,6 +257,9 @@ fn a_tie_is_shown_and_never_assumed() {
     assert_eq!(column(&tie_within("0.05"), 0.975), tie);
     // The ratio is just outside the bound.
     assert_eq!(column(&tie_within("0.05"), 1.05 / end * 1.0001).1, None);
+    let notes = status(&tie_within("0.05"), nearly(0.975)).status.notes;
+    let note = "A tie: each ratio of two candidates is shown to lie between 1/1.05 and 1.05 (energy.tieWithin: 0.05).";
+    assert_eq!(notes, [note]);
 }
 
 /// The message next to the numbers in the printed columns.
@@ -297,6 +300,10 @@ fn candidates_that_answer_differently_are_not_compared() {
     let allowed = two_with(&[("/request/responsesMayDiffer", json!(true))]);
     let plan = status(&allowed, answering(1000.0, 2000.0));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    let note = "Different work, as spec.request.responsesMayDiffer allows: rust answers with 1000 bytes on average and python with 2000.";
+    assert_eq!(plan.status.notes, [note]);
+    let same = status(&allowed, answering(1000.0, 1009.9));
+    assert_eq!(same.status.notes, Vec::<String>::new());
 }
 
 #[test]
@@ -356,7 +363,8 @@ fn candidates_that_use_the_database_differently_are_not_compared() {
     let allowed = two_with(&[("/request/queriesMayDiffer", json!(true))]);
     let plan = status(&allowed, asking(1.0, 5.0));
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
-    assert_eq!(plan.status.notes.len(), 0);
+    let note = "Different work, as spec.request.queriesMayDiffer allows: rust makes 1.00 database transactions per request and python 5.00.";
+    assert_eq!(plan.status.notes, [note]);
 }
 
 #[test]

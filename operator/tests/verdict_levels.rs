@@ -44,6 +44,8 @@ fn a_straight_line_gives_its_true_figures() {
     let plan = judged_levels(&benchmark, |candidate, rate, _| straight(candidate, rate));
     assert_ended(&plan, Verdict::Reported, Reason::NoBudgets.as_str());
     assert_eq!(plan.status.winner.as_deref(), Some("rust"));
+    let note = &plan.status.notes[0];
+    assert!(note.contains("compare different rates"), "{note}");
     for candidate in ["rust", "python"] {
         let (rate, joules) = truth(candidate);
         let found = curve(&plan, candidate);

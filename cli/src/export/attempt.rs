@@ -1,26 +1,56 @@
 //! An entry of the ledger, and its parts that columns show.
 
+use std::collections::BTreeSet;
+
 use frugality_measure::{
     batch::Spread,
     energy::{Attributed, CpuSeconds, EnergyFigures, NetAttributed},
     figures::RequestFigures,
 };
-use frugality_operator::api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome};
+use frugality_operator::{
+    api::{FrugalityTrial, FrugalityTrialSpec, FrugalityTrialStatus, Outcome},
+    plan::ledger::Ledger,
+};
+use kube::ResourceExt as _;
 
 /// One attempt. A part that the ledger does not have is absent.
 pub(crate) struct ExportedAttempt<'a> {
     pub(crate) trial: &'a FrugalityTrial,
     pub(crate) spec: &'a FrugalityTrialSpec,
     pub(crate) status: Option<&'a FrugalityTrialStatus>,
+    /// Whether it is a measured trial of the newest attempt at its block, and that attempt has no void trial.
+    pub(crate) is_valid: bool,
 }
 
 impl<'a> ExportedAttempt<'a> {
-    pub(crate) fn of(trial: &'a FrugalityTrial) -> Self {
-        Self {
+    /// All attempts of some benchmarks' ledgers.
+    pub(crate) fn all(trials: &'a [FrugalityTrial]) -> impl Iterator<Item = Self> {
+        let runs: BTreeSet<&str> = trials.iter().map(|it| it.spec.run.as_str()).collect();
+        let valid: BTreeSet<_> = runs
+            .into_iter()
+            .flat_map(|run| Ledger::of(run, trials).valid().concat())
+            .map(key)
+            .collect();
+        trials.iter().map(move |trial| Self {
             trial,
             spec: &trial.spec,
             status: trial.status.as_ref(),
-        }
+            is_valid: valid.contains(&key(trial)),
+        })
+    }
+
+    /// The unit of the figures: a request, a cycle of a script, an execution of a program, or a unit of its work.
+    pub(crate) fn unit(&self) -> Option<&'static str> {
+        let requests = self.requests()?;
+        Some(if requests.work.is_some() {
+            "unit of work"
+        } else if self.status?.batch.is_some() {
+            "execution"
+        } else if requests.requests_per_cycle.is_some() {
+            "cycle"
+        } else {
+            "request"
+        })
     }
 
     /// The record with its figures. The ledger holds them before the outcome, while the database is restored, and such an
@@ -76,4 +106,8 @@ impl<'a> ExportedAttempt<'a> {
         let images: Vec<_> = images.iter().map(image).collect();
         (!images.is_empty()).then(|| images.join(" "))
     }
+}
+
+fn key(trial: &FrugalityTrial) -> (Option<String>, String) {
+    (trial.namespace(), trial.name_any())
 }

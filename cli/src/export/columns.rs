@@ -86,6 +86,8 @@ columns! {
     "finishedAt" = |a| a.status?.finished_at.as_ref()?;
     /// `Measured`, `Void` or `Failed`; unknown while the attempt is open.
     "outcome" = |a| format!("{:?}", a.status?.outcome?);
+    /// Whether this is a measured trial of the newest attempt at its block, and no trial of that attempt is void. Only such trials are in the status, with `looks` up to the look that decided.
+    "valid" = |a| a.is_valid;
     /// Reason code. The [runbook](runbook.md) explains each code.
     "reason" = |a| a.status?.reason.as_ref()?;
     /// The reason in words, with numbers.
@@ -94,6 +96,8 @@ columns! {
     "windowStartUnixSeconds" = |a| a.status?.window?.start_unix_seconds;
     /// Length of the measured window, in seconds.
     "windowSeconds" = |a| a.status?.window?.seconds();
+    /// What rates, times and joules are per: `request`, `cycle`, `execution` or `unit of work`.
+    "unit" = |a| a.unit()?.to_owned();
     /// Requests that ended in the window. With a script: cycles. With a program: executions.
     "requests" = |a| a.requests()?.requests;
     /// Requests with an expected answer; cycles or executions that succeeded.

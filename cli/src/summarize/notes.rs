@@ -36,7 +36,22 @@ pub(super) fn all(view: &View<'_>) -> Vec<String> {
     notes.extend(confidence(view));
     notes.extend(accuracy(view).map(str::to_owned));
     notes.extend(power(view));
+    notes.extend(unsaid(view.status));
     notes
+}
+
+/// Notes of the operator that the message above the tables lacks, because it was cut.
+fn unsaid(status: &FrugalityBenchmarkStatus) -> impl Iterator<Item = String> {
+    let columns = status.columns.as_ref();
+    let message = columns.and_then(|it| it.message.as_deref());
+    let message = message.unwrap_or_default();
+    // A message leaves out the sentences of a note that it has already.
+    let is_said = move |note: &str| {
+        let mut sentences = note.split_inclusive(". ");
+        sentences.all(|sentence| message.contains(sentence.trim_end()))
+    };
+    let left = status.notes.iter().filter(move |note| !is_said(note));
+    left.map(|note| format!("note: {note}"))
 }
 
 /// Who wins, and by what; nothing about one candidate alone.
@@ -52,7 +67,7 @@ pub(crate) fn winner(view: &View<'_>) -> Option<String> {
         return Some(format!("winner: {winner}, {by}{everywhere}"));
     }
     if status.tie == Some(true) {
-        return Some(format!("a tie: shown to be equal {by}{everywhere}"));
+        return Some(format!("a tie, {by}{everywhere}"));
     }
     let columns = status.columns.as_ref();
     let shown = columns.and_then(|columns| columns.winner.as_deref());
@@ -64,6 +79,8 @@ pub(crate) fn winner(view: &View<'_>) -> Option<String> {
         return Some("no winner: not compared".to_owned());
     } else if view.has_several_points {
         "none at every point"
+    } else if status.comparisons.iter().any(Comparison::is_within_margin) {
+        "a difference is within energy.tieWithin"
     } else {
         "not separated"
     };

@@ -15,7 +15,7 @@ use crate::api::{
     budget::Budget,
     candidate::{Candidate, Resources, is_one, one},
     costs::Costs,
-    figure::DecidingFigure,
+    figure::{Boundary, DecidingFigure},
     load::Load,
     parameters::{allowed_rule, refusal},
     quantity::{Decimal, HumanDuration},
@@ -504,15 +504,6 @@ impl Default for Trials {
             idle_baseline: default_idle_baseline(),
         }
     }
-}
-
-/// Pods that attributed joules cover. Gross and net joules cover the whole measured node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[allow(missing_docs)]
-pub enum Boundary {
-    #[default]
-    CandidateAndDatabase,
-    Candidate,
 }
 
 /// Which joules decide, and whether modelled joules may decide.

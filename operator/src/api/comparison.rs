@@ -60,6 +60,12 @@ impl Comparison {
     pub fn is_won(&self) -> bool {
         self.separated && self.ratio.value < 1.0 && self.equivalent != Some(true)
     }
+
+    /// Whether the difference is shown, and is smaller than `energy.tieWithin`. Neither candidate then counts as better.
+    #[must_use]
+    pub fn is_within_margin(&self) -> bool {
+        self.separated && self.equivalent == Some(true)
+    }
 }
 
 /// Boards on which one candidate needs less energy than another.

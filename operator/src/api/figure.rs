@@ -1,8 +1,17 @@
-//! A figure with its interval.
+//! A figure with its interval, and the kinds of joules.
 
 use frugality_measure::significant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Pods that attributed joules cover. Gross and net joules cover the whole measured node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Boundary {
+    #[default]
+    CandidateAndDatabase,
+    Candidate,
+}
 
 /// The kind of joules that decides.
 #[derive(

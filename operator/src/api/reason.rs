@@ -76,6 +76,8 @@ pub enum Reason {
     NoPowerMetrics,
     /// Power is computed from CPU use, and the spec does not let computed power decide a budget.
     ModelledPowerNotAllowed,
+    /// The candidates were measured by meters that measure different parts of their nodes, so their costs are not compared.
+    ZonesDiffer,
     /// The candidates were measured by different meters, and one of these reports no accuracy.
     MeterAccuracyUnknown,
     /// The installation gives the operator no right to run benchmarks in the namespace.

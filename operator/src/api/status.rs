@@ -11,7 +11,7 @@ use crate::api::{
     candidate_result::CandidateResult,
     comparison::{Comparison, NoiseFloor},
     condition,
-    figure::{DecidingFigure, Figure},
+    figure::{Boundary, DecidingFigure, Figure},
     sweep_result::SweepResult,
 };
 
@@ -51,7 +51,7 @@ pub struct FrugalityBenchmarkStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub winner: Option<String>,
     /// True if all candidates are shown to differ by less than `energy.tieWithin`. There is then no winner. Absent
-    /// otherwise. If winner and tie are both absent, the candidates are "not separated".
+    /// otherwise. If winner and tie are both absent, no candidate is shown to be better than all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tie: Option<bool>,
     /// Current activity, for people. The operator never reads it.
@@ -83,6 +83,9 @@ pub struct FrugalityBenchmarkStatus {
     /// Kind of joules that decided winner and joule budgets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deciding_figure: Option<DecidingFigure>,
+    /// `Candidate` if the joules that decided leave out the run's database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<Boundary>,
     /// Look at which the run ended, with the confidence of all intervals in this status. Without `trials.looks`
     /// there is one look, after all blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +99,7 @@ pub struct FrugalityBenchmarkStatus {
     pub tries: Option<i32>,
     /// Notes that a reader of the figures must know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 20))]
     pub notes: Vec<String>,
     /// Figures by point and candidate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -197,6 +200,9 @@ pub struct PastVerdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 15))]
     pub winner: Option<String>,
+    /// True if all candidates were shown to differ by less than `energy.tieWithin`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tie: Option<bool>,
     /// Ratio of the winner's figure to the next best, with its interval, as shown then.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
@@ -204,6 +210,9 @@ pub struct PastVerdict {
     /// Kind of joules that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deciding_figure: Option<DecidingFigure>,
+    /// `Candidate` if the joules that decided left out the run's database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<Boundary>,
     /// Source of the node's power: `Metered` or `Modelled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]

@@ -158,8 +158,9 @@ fn result(comparison: &Comparison) -> String {
         None => "",
     };
     let word = match (comparison.separated, comparison.equivalent) {
+        (true, Some(true)) => "separated, within the margin of a tie",
         (true, _) => "separated",
-        (false, Some(true)) => "shown to be equal",
+        (false, Some(true)) => "equal within the margin of a tie",
         (false, _) => "not separated",
     };
     format!("{word}{boards}")

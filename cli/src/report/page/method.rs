@@ -72,6 +72,7 @@ fn terms(view: &PageView<'_>) -> Vec<Term> {
             },
         )
     });
+    let blocks = spec.trials.looks.last().unwrap_or(&spec.trials.blocks);
     let mut terms = vec![
         ("Power", one(&status.provenance)),
         ("Meter", one(&status.meter)),
@@ -87,7 +88,7 @@ fn terms(view: &PageView<'_>) -> Vec<Term> {
                 .filter(|it| !it.is_empty())
                 .collect(),
         ),
-        ("Blocks", vec![spec.trials.blocks.to_string()]),
+        ("Blocks at most", vec![blocks.to_string()]),
         ("Look", one(&look)),
         (
             "Seed of the order",

@@ -162,9 +162,9 @@ fn drawn(
         .iter()
         .map(|it| format!("{}: {}, {}", it.letter, it.reason, it.count))
         .collect();
-    let caption = caption(attempts);
+    let caption = caption(view, attempts);
     let description = format!("{caption}. {}", said.join("; "));
-    let energy = format!("ENERGY{}", view.provenance.mark().to_uppercase());
+    let energy = format!("GROSS ENERGY{}", view.provenance.mark().to_uppercase());
     let has_room = attempts.len() <= MOST_ROWS;
     let with_row = attempts.iter().filter(|it| has_room || it.letter.is_some());
     let numbers = Table::of(with_row.take(MOST_ROWS))
@@ -228,8 +228,8 @@ fn drawn(
     })
 }
 
-/// The number of attempts with each outcome.
-fn caption(attempts: &[Attempt<'_>]) -> String {
+/// The number of attempts with each outcome, and of measured attempts that do not count.
+fn caption(view: &PageView<'_>, attempts: &[Attempt<'_>]) -> String {
     let counts = [
         (Some(Outcome::Measured), "measured"),
         (Some(Outcome::Void), "void"),
@@ -243,7 +243,22 @@ fn caption(attempts: &[Attempt<'_>]) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    format!("{} attempts: {}", attempts.len(), counts.join(", "))
+    let is_valid = |trial: &FrugalityTrial| view.valid.iter().any(|it| std::ptr::eq(*it, trial));
+    let measured = attempts
+        .iter()
+        .filter(|it| it.outcome == Some(Outcome::Measured));
+    let repeated = measured.filter(|it| !is_valid(it.trial)).count();
+    let repeated = match repeated {
+        0 => String::new(),
+        count => format!(
+            ". {count} measured attempts are of blocks that were repeated, and do not count"
+        ),
+    };
+    format!(
+        "{} attempts: {}{repeated}",
+        attempts.len(),
+        counts.join(", ")
+    )
 }
 
 /// A reason of attempts that do not count.

@@ -1,7 +1,7 @@
 //! The head of the page: verdict, source of the power, and the figures of each candidate.
 
 use frugality_operator::{
-    api::{CandidateResult, Figure, FrugalityBenchmark, Verdict},
+    api::{CandidateResult, Figure, FrugalityBenchmark, Reason, Verdict},
     text,
 };
 use maud::{Markup, html};
@@ -13,6 +13,9 @@ use super::{
 };
 use crate::summarize;
 
+/// What a Pass of a first release says.
+const WITHOUT_BASELINE: &str = "There was no release to compare with, and spec.baseline.whenMissing lets it pass. The other budgets are met.";
+
 /// Most candidates with a card each. The tables have all of them.
 const MOST_CARDS: usize = 6;
 
@@ -20,6 +23,12 @@ pub(super) fn header(view: &PageView<'_>) -> Markup {
     let status = &view.status;
     let columns = status.columns.clone().unwrap_or_default();
     let (class, sign, word, sentence) = words(status.verdict);
+    let reason = columns.reason.as_deref();
+    let is_first = reason == Some(Reason::NoBaseline.as_str());
+    let sentence = match status.verdict {
+        Some(Verdict::Pass) if is_first => WITHOUT_BASELINE,
+        _ => sentence,
+    };
     let outdated = summarize::outdated(&view.objects.benchmark);
     let class = if outdated.is_some() { "plain" } else { class };
     html! {

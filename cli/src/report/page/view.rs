@@ -77,7 +77,7 @@ pub(super) struct PageView<'a> {
     /// Attempts of the status's run, in the order of time.
     pub(super) attempts: Vec<&'a FrugalityTrial>,
     /// The valid trials among them, in the order of blocks.
-    valid: Vec<&'a FrugalityTrial>,
+    pub(super) valid: Vec<&'a FrugalityTrial>,
     /// Names of the candidates, in the order of the results.
     pub(super) candidates: Vec<String>,
     /// Names of the candidates, and of all others that the ledger has attempts of.

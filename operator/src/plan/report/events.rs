@@ -116,7 +116,9 @@ fn of_verdict(
         before.verdict != now.verdict
             || before.run != now.run
             || before.winner != now.winner
+            || before.tie != now.tie
             || before.deciding_figure != now.deciding_figure
+            || before.boundary != now.boundary
             || published(before).is_none_or(|(reason_before, _)| reason_before != reason)
     });
     is_new.then(|| EventNote {

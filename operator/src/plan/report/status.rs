@@ -17,7 +17,7 @@ use crate::{
         report::{
             columns,
             estimate::{Estimate, about, briefly},
-            history::{another_figure_note, history},
+            history::{DecidingJoules, ShownResult, history, other_joules_note},
         },
         settings::Settings,
         verdict::{Figures, Judgement},
@@ -28,6 +28,8 @@ use crate::{
 
 /// Longest message. Kubernetes accepts 32768 characters in a condition, but people read less.
 const MAX_MESSAGE_CHARS: usize = 2000;
+/// Longest message that an event and a pipeline's output show whole. Both have 1024 bytes, and an event names the winner first.
+const MAX_EVENT_CHARS: usize = 700;
 /// No number of a message is longer, with its interval.
 const MOST_NUMBER_CHARS: usize = 64;
 
@@ -82,27 +84,31 @@ impl Report<'_> {
             State::Running { .. } | State::Suspended { .. } => (None, None),
         };
         let (measured, injector) = self.node_names();
-        let deciding = figures.and_then(|f| f.deciding);
+        let deciding = figures
+            .and_then(|f| f.deciding)
+            .map(|figure| DecidingJoules::of(figure, &self.benchmark.spec));
         let winner = figures.and_then(|f| f.winner.clone());
-        let history = history(
-            self.benchmark,
-            self.run,
+        let tie = figures.and_then(|f| f.tie.then_some(true));
+        let shown = ShownResult {
             verdict,
-            winner.as_deref(),
+            winner: winner.as_deref(),
+            tie,
             deciding,
-        );
+        };
+        let history = history(self.benchmark, self.run, &shown);
         let notes = figures.map(|f| f.notes.clone()).into_iter().flatten();
-        let another_figure = another_figure_note(&history, self.run, deciding);
+        let other_joules = other_joules_note(&history, self.run, deciding);
+        let message = self.message(other_joules.as_deref());
         FrugalityBenchmarkStatus {
             observed_generation: self.benchmark.metadata.generation,
-            conditions: self.conditions(),
+            conditions: self.conditions(&message),
             verdict,
             winner,
-            tie: figures.and_then(|f| f.tie.then_some(true)),
+            tie,
             look: figures.and_then(|f| f.look),
             noise_floor: figures.and_then(|f| f.noise_floor.clone()),
             tries: figures.map(|f| i32::try_from(f.tries).unwrap_or(i32::MAX)),
-            notes: notes.chain(another_figure).collect(),
+            notes: notes.chain(other_joules).collect(),
             phase: Some(self.phase().to_owned()),
             run: Some(self.run.to_owned()),
             shared_node: measured
@@ -114,7 +120,8 @@ impl Report<'_> {
             progress: self.progress(figures),
             provenance: figures.and_then(|f| f.provenance).map(|p| p.to_string()),
             meter: figures.and_then(|f| f.meter.clone()),
-            deciding_figure: deciding,
+            deciding_figure: deciding.map(|it| it.figure),
+            boundary: deciding.and_then(|it| it.boundary),
             results: figures.map(|f| f.results.clone()).unwrap_or_default(),
             sweep: figures.map(|f| f.sweep.clone()).unwrap_or_default(),
             comparisons: figures.map(|f| f.comparisons.clone()).unwrap_or_default(),
@@ -122,7 +129,7 @@ impl Report<'_> {
             baseline: self.baseline(figures),
             ledger_digest: figures.map(|f| f.ledger_digest.clone()),
             history,
-            columns: Some(self.columns(figures)),
+            columns: Some(self.columns(figures, message)),
         }
     }
 
@@ -182,13 +189,15 @@ impl Report<'_> {
         }
     }
 
-    fn message(&self) -> String {
+    /// The message of the state, with a note that only the status knows.
+    fn message(&self, note: Option<&str>) -> String {
         let (message, figures) = match self.state {
             State::Running { message, .. } | State::Suspended { message } => (message, None),
             State::Ended(judgement) => (&judgement.message, judgement.figures.as_deref()),
         };
         let caveat = figures.and_then(|figures| figures.caveat.as_deref());
-        within(message, caveat, MAX_MESSAGE_CHARS)
+        let noted = note.map(|note| format!("{message} Note: {note}"));
+        within(noted.as_ref().unwrap_or(message), caveat, MAX_MESSAGE_CHARS)
     }
 
     fn phase(&self) -> &str {
@@ -239,7 +248,7 @@ impl Report<'_> {
         time::timestamp(end).and_then(time::whole_second)
     }
 
-    fn columns(&self, figures: Option<&Figures>) -> Columns {
+    fn columns(&self, figures: Option<&Figures>, message: String) -> Columns {
         let left = self.remaining_seconds();
         let is_running = matches!(self.state, State::Running { .. });
         let short = left.filter(|_| is_running).map(briefly);
@@ -259,13 +268,13 @@ impl Report<'_> {
                 .map(|p| format!("{}/{}{short}", p.trials_done, p.trials_planned)),
             left: left.map(about),
             reason: Some(self.reason().to_owned()),
-            message: Some(self.message()),
+            message: Some(message),
             ..cells
         }
     }
 
     /// The table of `docs/architecture.md`.
-    fn conditions(&self) -> Vec<Condition> {
+    fn conditions(&self, message: &str) -> Vec<Condition> {
         let ended = match self.state {
             State::Running { .. } | State::Suspended { .. } => None,
             State::Ended(judgement) => Some(judgement.verdict),
@@ -275,6 +284,7 @@ impl Report<'_> {
             self.condition(
                 condition::COMPLETE,
                 if ended.is_some() { "True" } else { "False" },
+                message,
             ),
             self.condition(
                 condition::SUCCEEDED,
@@ -284,22 +294,27 @@ impl Report<'_> {
                     Some(Verdict::Pass) => "True",
                     Some(_) => "False",
                 },
+                message,
             ),
-            self.condition(condition::READY, if passed { "True" } else { "False" }),
+            self.condition(
+                condition::READY,
+                if passed { "True" } else { "False" },
+                message,
+            ),
         ];
         match self.state {
             State::Running { .. } => {
-                conditions.push(self.condition(condition::RECONCILING, "True"));
+                conditions.push(self.condition(condition::RECONCILING, "True", message));
             }
             State::Ended(_) if !passed => {
-                conditions.push(self.condition(condition::STALLED, "True"));
+                conditions.push(self.condition(condition::STALLED, "True", message));
             }
             State::Suspended { .. } | State::Ended(_) => {}
         }
         conditions
     }
 
-    fn condition(&self, kind: &str, status: &str) -> Condition {
+    fn condition(&self, kind: &str, status: &str, message: &str) -> Condition {
         let earlier = self
             .benchmark
             .current_status()
@@ -310,7 +325,7 @@ impl Report<'_> {
             type_: kind.to_owned(),
             status: status.to_owned(),
             reason: self.reason().to_owned(),
-            message: self.message(),
+            message: message.to_owned(),
             observed_generation: self.benchmark.metadata.generation,
             last_transition_time: earlier
                 .map_or_else(|| Time(self.since()), |c| c.last_transition_time.clone()),
@@ -335,17 +350,22 @@ impl Report<'_> {
     }
 }
 
-/// The message in at most `most` characters. A longer message is cut after a word and ends with `…`. A caveat that the message
-/// contains then stands at its beginning, because it limits what the rest may be read as.
+/// The message in at most `most` characters. A longer message is cut after a word and ends with `…`. A caveat limits
+/// what the rest may be read as. If the message is cut, here or in an event, the caveat stands at its beginning.
 fn within(message: &str, caveat: Option<&str>, most: usize) -> String {
-    if message.chars().count() <= most {
+    let length = message.chars().count();
+    if length <= most.min(MAX_EVENT_CHARS) {
         return message.to_owned();
     }
     let parts = caveat.and_then(|caveat| {
         let (before, after) = message.split_once(caveat)?;
         Some([caveat, before, after].map(str::trim).join(" "))
     });
-    let cut = shortened(parts.as_deref().unwrap_or(message), most);
+    let message = parts.as_deref().unwrap_or(message);
+    if length <= most {
+        return message.to_owned();
+    }
+    let cut = shortened(message, most);
     // The last word may be a part of a number. A longer word is a name or a quotation, and stays in part.
     match cut.rsplit_once(' ') {
         Some((words, last)) if last.chars().count() <= MOST_NUMBER_CHARS => format!("{words} …"),

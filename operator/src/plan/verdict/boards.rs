@@ -61,6 +61,23 @@ impl Evidence<'_> {
         })
     }
 
+    /// Two candidates on separate nodes are not compared if their meters measure different parts of a node.
+    pub(super) fn zones_differ(&self, one: &str, other: &str) -> Option<NotCompared> {
+        let zone_of = |entrant| {
+            let mut trials = self.trials_everywhere(entrant, None);
+            trials.find_map(|trial| Some(trial.energy.as_ref()?.zone.clone()))
+        };
+        let (first, second) = (zone_of(one)?, zone_of(other)?);
+        (first != second).then(|| NotCompared {
+            reason: Reason::ZonesDiffer,
+            message: format!(
+                "Not compared: {one} was measured on {} in the zone {first}, and {other} on {} in the zone {second}. Connect meters that measure the same part of both nodes.",
+                self.node_of(one).unwrap_or_default(),
+                self.node_of(other).unwrap_or_default(),
+            ),
+        })
+    }
+
     /// Two candidates on separate nodes are not compared if the accuracy of a meter is unknown.
     pub(super) fn meters_unknown(&self, one: &str, other: &str) -> Option<NotCompared> {
         if self.is_on_one_node(one, other) {

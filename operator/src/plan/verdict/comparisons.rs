@@ -142,6 +142,22 @@ impl Evidence<'_> {
             && comparisons.iter().all(|c| c.equivalent == Some(true))
     }
 
+    /// How far candidates that count as equal may differ. They may be separated, too.
+    pub(super) fn margin_note(&self, comparisons: &[Comparison], is_tie: bool) -> Option<String> {
+        let within = self.settings.tie_within?;
+        let (margin, limit) = (text::all_digits(within), text::all_digits(1.0 + within));
+        if is_tie {
+            return Some(format!(
+                "A tie: each ratio of two candidates is shown to lie between 1/{limit} and {limit} (energy.tieWithin: {margin})."
+            ));
+        }
+        let close = comparisons.iter().find(|it| it.is_within_margin())?;
+        Some(format!(
+            "{} and {} are separated, and are shown to differ by less than energy.tieWithin: {margin} allows. Neither counts as better.",
+            close.candidate, close.against
+        ))
+    }
+
     /// The candidate that beats every other candidate. All claims must hold, so no claim needs correction. A candidate does not
     /// beat one that is shown to be equal.
     pub(super) fn winner(&self, comparisons: &[Comparison]) -> Option<String> {
@@ -234,6 +250,7 @@ impl Evidence<'_> {
             .map(|why| why.message)
             .into_iter()
             .collect();
+        notes.extend(self.allowed_differences());
         notes.extend(self.settings.equal.iter().map(|(one, other)| {
             format!(
                 "{one} and {other} have the same image and settings, so their ratio compares a release with itself."

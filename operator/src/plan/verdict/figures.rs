@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use frugality_measure::model::LinearModel;
+use frugality_measure::{
+    model::LinearModel,
+    reading::{BOARD_ZONE, PACKAGE_ZONE},
+};
 
 use crate::{
-    api::{self, FrugalityTrial},
+    api::{self, FrugalityTrial, LevelsOf},
     digest::hex_digest,
     plan::{
         ledger::{Ledger, Part},
@@ -15,6 +18,7 @@ use crate::{
             budgets::budgets,
             evidence::Evidence,
             judgement::Figures,
+            measure::covers_database,
             point_result::{self, PointResult},
             sweep::sweep,
             voids,
@@ -33,8 +37,11 @@ pub(super) fn figures(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLoo
         .filter_map(|e| e.status.as_ref()?.energy.as_ref())
         .max_by_key(|energy| energy.provenance);
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    let notes = point_result::by_point(judged)
+    let notes = zones(&counted)
         .into_iter()
+        .chain(boundary(settings, &counted))
+        .chain(own_rates(settings))
+        .chain(point_result::by_point(judged))
         .chain(left_out(settings, ledger))
         .chain(point_result::notes(&point_results))
         .chain(voids::note(settings, ledger))
@@ -62,7 +69,7 @@ pub(super) fn figures(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLoo
         depends_on_board: point_result::depends_on_board(judged),
         judged: judged.iter().map(|of_point| of_point.results.len()).sum(),
         tie: point_result::is_tie(judged),
-        sweep: sweep(&evidence),
+        sweep: sweep(judged_evidence),
         noise_floor: point_result::noise_floor(judged),
         comparisons: point_results
             .iter()
@@ -74,6 +81,45 @@ pub(super) fn figures(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLoo
         model: model(&counted),
         ledger_digest: digest(&counted),
     }
+}
+
+/// A meter may measure less than the node.
+fn zones(trials: &[&FrugalityTrial]) -> Option<String> {
+    let of_trial = |it: &&FrugalityTrial| {
+        let energy = it.status.as_ref()?.energy.as_ref()?;
+        Some((it.spec.measured_node.clone(), energy.zone.clone()))
+    };
+    let zones: BTreeMap<String, String> = trials.iter().filter_map(of_trial).collect();
+    let parts = zones.iter().filter(|(_, zone)| *zone != BOARD_ZONE);
+    let notes: Vec<String> = parts
+        .map(|(node, zone)| {
+            let reach = if zone == PACKAGE_ZONE {
+                "the processors without the rest of the node"
+            } else {
+                "the meter does not say whether this is the whole node"
+            };
+            format!("The meter of node {node} measures the zone {zone}: {reach}.")
+        })
+        .collect();
+    (!notes.is_empty()).then(|| notes.join(" "))
+}
+
+/// At its own rate, a faster candidate spreads the idle power over more requests.
+fn own_rates(settings: &Settings) -> Option<String> {
+    let is_own = settings.levels_of == Some(LevelsOf::Own) && settings.candidates.len() > 1;
+    is_own.then(|| {
+        "At a load level a candidate has a share of the highest rate that it reaches (load.sweep.of: Own). Ratios at that level compare different rates.".to_owned()
+    })
+}
+
+/// A figure of the candidate alone has the same unit and name as one of candidate and database.
+fn boundary(settings: &Settings, trials: &[&FrugalityTrial]) -> Option<String> {
+    let mut trials = trials.iter().filter_map(|it| it.status.as_ref());
+    let leaves_out =
+        trials.any(|it| !it.database_pods.is_empty() && !covers_database(it, settings.boundary));
+    leaves_out.then(|| {
+        "Attributed joules and CPU time cover the candidate's pods, and leave out the database (energy.boundary).".to_owned()
+    })
 }
 
 /// Meter and source for each measured node.

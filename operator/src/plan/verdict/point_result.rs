@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Most notes of a status.
-const MAX_NOTES: usize = 16;
+const MAX_NOTES: usize = 20;
 
 /// The result at one point.
 pub(super) struct PointResult {
@@ -40,9 +40,10 @@ impl PointResult {
         let reported = evidence.reported(&comparisons, winner.as_deref(), floor, &results);
         let of_reported = |c: &&Comparison| reported.iter().any(|it| it.candidate == c.candidate);
         let claims: Vec<&Comparison> = comparisons.iter().filter(of_reported).collect();
+        let margin = evidence.margin_note(&reported, tie).into_iter();
         Self {
             point: evidence.point.name.clone(),
-            notes: evidence.notes(&reported, floor),
+            notes: margin.chain(evidence.notes(&reported, floor)).collect(),
             not_compared: evidence.not_compared(),
             strict_winner: strict_winner.map(str::to_owned),
             depends_on_board: winner.is_none() && !tie && depend_on_board(&claims),
@@ -60,6 +61,9 @@ impl PointResult {
             None if self.tie => "a tie".into(),
             None if self.depends_on_board => "depends on the board".into(),
             None if self.comparisons.is_empty() => "not compared".into(),
+            None if self.comparisons.iter().any(Comparison::is_within_margin) => {
+                "a difference within energy.tieWithin".into()
+            }
             None => "not separated".into(),
         }
     }
@@ -166,9 +170,9 @@ pub(super) fn notes(results: &[PointResult]) -> Vec<String> {
             }
         })
         .collect();
-    // There may be one note each about the winner at each point, omitted points and void attempts. There may be one about
-    // pauses in blocks, pauses in rounds and another deciding figure.
-    let room = MAX_NOTES - 7;
+    // There may be one note each about the zone, the boundary, the winner at each point, omitted points and void attempts.
+    // There may be one about different rates, pauses in blocks, pauses in rounds and other deciding joules.
+    let room = MAX_NOTES - 10;
     if notes.len() > room {
         let left_out: BTreeSet<&str> = by_note[room..]
             .iter()

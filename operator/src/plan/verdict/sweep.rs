@@ -26,8 +26,10 @@ pub(super) fn sweep(points: &[Evidence<'_>]) -> Vec<SweepResult> {
     let candidates = first.settings.candidates.iter();
     candidates
         .map(|candidate| {
+            // Figures cover successes only, so a point with many errors may look better than it is.
+            let has_worked = |point: &&Evidence<'_>| point.too_many_errors(candidate).is_none();
             let best = Best {
-                points,
+                points: points.iter().filter(has_worked).collect(),
                 candidate,
                 level,
             };
@@ -141,7 +143,7 @@ type Value = dyn Fn(&Evidence<'_>, &FrugalityTrialStatus) -> Option<f64>;
 
 /// A search for the point at which a value of a candidate is largest.
 struct Best<'a> {
-    points: &'a [Evidence<'a>],
+    points: Vec<&'a Evidence<'a>>,
     candidate: &'a str,
     /// Two-sided error of each comparison.
     level: f64,
@@ -173,7 +175,8 @@ impl Best<'_> {
         };
         let by_value: Vec<Vec<Vec<f64>>> = values.iter().map(of_value).collect::<Option<_>>()?;
         let by_point = by_value.first()?;
-        let unseen: Vec<Hidden> = self.points.iter().map(hidden).collect::<Option<_>>()?;
+        let points = self.points.iter().copied();
+        let unseen: Vec<Hidden> = points.map(hidden).collect::<Option<_>>()?;
         let means: Vec<f64> = by_point
             .iter()
             .map(|values| Some(geometric_mean(values, 1.0 - self.level)?.value))

@@ -26,6 +26,40 @@ const MOST_OF_OTHERS: f64 = 0.5;
 /// Transactions per request below which two candidates hardly use the database.
 const FEW_QUERIES: f64 = 0.1;
 
+/// Different work of two candidates.
+struct WorkDifference {
+    reason: Reason,
+    /// What differs, as a clause.
+    what: String,
+    /// How to make it equal, as the begin of a sentence.
+    remedy: &'static str,
+    /// The field of the spec that allows it.
+    field: String,
+    is_allowed: bool,
+    /// The larger amount of work over the smaller. Infinite if one candidate does none.
+    factor: f64,
+}
+
+impl WorkDifference {
+    fn not_compared(self) -> NotCompared {
+        let Self {
+            reason,
+            what,
+            remedy,
+            field,
+            ..
+        } = self;
+        NotCompared {
+            reason,
+            message: format!("Not compared: {what}. {remedy}, or write {field}: true."),
+        }
+    }
+
+    fn note(self) -> String {
+        format!("Different work, as {} allows: {}.", self.field, self.what)
+    }
+}
+
 /// A candidate's transactions.
 struct Transactions {
     per_request: f64,
@@ -42,35 +76,20 @@ struct Cycles {
 }
 
 impl Evidence<'_> {
-    /// Why two candidates are not compared. They do different work and the spec does not allow it, or many requests failed. Or a
-    /// meter's accuracy is unknown, or the injector limited one of them. [`Self::unknown_work`] reports what could not be checked.
+    /// Why two candidates are not compared. They do different work and the spec does not allow it, or many requests failed. Or the
+    /// meters measure different parts of their nodes, or a meter's accuracy is unknown, or the injector limited one of them. [`Self::unknown_work`] reports what could not be checked.
     pub(super) fn why_not_compared(&self, one: &str, other: &str) -> Option<NotCompared> {
-        let of_answers = || {
-            Some(NotCompared {
-                reason: Reason::ResponsesDiffer,
-                message: self.responses_differ(one, other)?,
-            })
-        };
-        let of_queries = || {
-            Some(NotCompared {
-                reason: Reason::QueriesDiffer,
-                message: self.queries_differ(one, other)?,
-            })
-        };
-        let of_cycles = || {
-            Some(NotCompared {
-                reason: Reason::RequestsDiffer,
-                message: self.requests_differ(one, other)?,
-            })
+        let of_work = || {
+            let mut differences = self.differences(one, other);
+            Some(differences.find(|it| !it.is_allowed)?.not_compared())
         };
         let of_errors = || {
             let mut both = [one, other].into_iter();
             both.find_map(|candidate| self.too_many_errors(candidate))
         };
-        of_answers()
-            .or_else(of_cycles)
-            .or_else(of_queries)
+        of_work()
             .or_else(of_errors)
+            .or_else(|| self.zones_differ(one, other))
             .or_else(|| self.meters_unknown(one, other))
             .or_else(|| self.injector_limits(one, other))
             .or_else(|| self.model_unknown(one, other))
@@ -85,47 +104,92 @@ impl Evidence<'_> {
             && Some(self.point.connections) != connections.min()
     }
 
-    fn responses_differ(&self, one: &str, other: &str) -> Option<String> {
-        if self.settings.may_differ.responses {
-            return None;
-        }
+    /// What differs in the work of two candidates.
+    fn differences(&self, one: &str, other: &str) -> impl Iterator<Item = WorkDifference> {
+        let (may_differ, rules) = (self.settings.may_differ, self.settings.kind.rules());
+        let of = |(what, factor), reason, remedy, field, is_allowed| WorkDifference {
+            reason,
+            what,
+            factor,
+            remedy,
+            field: format!("spec.{}.{field}", rules.field()),
+            is_allowed,
+        };
+        let answers = self.responses_differ(one, other).map(|it| {
+            let (reason, field) = (Reason::ResponsesDiffer, "responsesMayDiffer");
+            of(
+                it,
+                reason,
+                "Make the answers equal",
+                field,
+                may_differ.responses,
+            )
+        });
+        let cycles = self.requests_differ(one, other).map(|it| {
+            let (reason, field) = (Reason::RequestsDiffer, "requestsMayDiffer");
+            of(
+                it,
+                reason,
+                "Make the cycles equal",
+                field,
+                may_differ.requests,
+            )
+        });
+        // The queries of an execution are part of its program.
+        let of_requests = (!rules.is_executed()).then(|| self.queries_differ(one, other));
+        let queries = of_requests.flatten().map(|it| {
+            let (reason, field) = (Reason::QueriesDiffer, "queriesMayDiffer");
+            of(
+                it,
+                reason,
+                "Make the queries equal",
+                field,
+                may_differ.queries,
+            )
+        });
+        [answers, cycles, queries].into_iter().flatten()
+    }
+
+    fn responses_differ(&self, one: &str, other: &str) -> Option<(String, f64)> {
         self.differs_somewhere(|point| {
             let (first, second) = (self.body_bytes(one, point)?, self.body_bytes(other, point)?);
             let (most, least) = (first.max(second), first.min(second));
             (most > least * (1.0 + RESPONSE_SHARE)).then(|| {
-                format!(
-                    "Not compared: {one} answers with {} bytes on average and {other} with {}{}. Make the answers equal, or write spec.request.responsesMayDiffer: true.",
+                let what = format!(
+                    "{one} answers with {} bytes on average and {other} with {}{}",
                     text::number(first),
                     text::number(second),
                     self.at_point(point)
-                )
+                );
+                (what, most / least)
             })
         })
     }
 
-    fn requests_differ(&self, one: &str, other: &str) -> Option<String> {
-        if self.settings.may_differ.requests {
-            return None;
-        }
+    fn requests_differ(&self, one: &str, other: &str) -> Option<(String, f64)> {
         self.differs_somewhere(|point| {
-            let (first, second) = (self.mean_cycles(one, point)?, self.mean_cycles(other, point)?);
+            let (first, second) = (
+                self.mean_cycles(one, point)?,
+                self.mean_cycles(other, point)?,
+            );
             let most = first.requests.max(second.requests);
             // A cycle that fails may end after any of its requests.
             let allowed = RESPONSE_SHARE + first.error_rate + second.error_rate;
             ((first.requests - second.requests).abs() > allowed * most).then(|| {
-                format!(
-                    "Not compared: a cycle makes {} requests to {one} on average and {} to {other}{}. Make the cycles equal, or write spec.scenario.requestsMayDiffer: true.",
+                let what = format!(
+                    "a cycle makes {} requests to {one} on average and {} to {other}{}",
                     text::number(first.requests),
                     text::number(second.requests),
                     self.at_point(point)
-                )
+                );
+                (what, most / first.requests.min(second.requests))
             })
         })
     }
 
     /// Why the errors of a candidate forbid a comparison at this point: figures cover successes only. A budget of the candidate
     /// on errors may allow more.
-    fn too_many_errors(&self, candidate: &str) -> Option<NotCompared> {
+    pub(super) fn too_many_errors(&self, candidate: &str) -> Option<NotCompared> {
         let settings = self.settings;
         let accepted = settings
             .limits
@@ -147,7 +211,7 @@ impl Evidence<'_> {
     }
 
     /// The first difference at a point. `compared` returns `None` also if a candidate reports nothing there.
-    fn differs_somewhere(&self, compared: impl Fn(&str) -> Option<String>) -> Option<String> {
+    fn differs_somewhere<T>(&self, compared: impl Fn(&str) -> Option<T>) -> Option<T> {
         let mut points = self.settings.points.iter();
         points.find_map(|point| compared(&point.name))
     }
@@ -181,10 +245,7 @@ impl Evidence<'_> {
         })
     }
 
-    fn queries_differ(&self, one: &str, other: &str) -> Option<String> {
-        if self.settings.may_differ.queries {
-            return None;
-        }
+    fn queries_differ(&self, one: &str, other: &str) -> Option<(String, f64)> {
         self.differs_somewhere(|point| {
             let first = self.transactions(one, point)?;
             let second = self.transactions(other, point)?;
@@ -192,13 +253,13 @@ impl Evidence<'_> {
             let most = first.per_request.max(second.per_request);
             let others = first.of_others.max(second.of_others);
             (difference > QUERY_SHARE * most + others).then(|| {
-                format!(
-                    "Not compared: {one} makes {} database transactions per request and {other} {}{}. Make the queries equal, or write spec.{}.queriesMayDiffer: true.",
+                let what = format!(
+                    "{one} makes {} database transactions per request and {other} {}{}",
                     text::number(first.per_request),
                     text::number(second.per_request),
-                    self.at_point(point),
-                    self.settings.kind.rules().field()
-                )
+                    self.at_point(point)
+                );
+                (what, most / first.per_request.min(second.per_request))
             })
         })
     }
@@ -278,14 +339,36 @@ impl Evidence<'_> {
         answers.into_iter().chain(queries).chain(executions)
     }
 
+    /// Notes about different work that the spec allows: of each kind, the two candidates that differ most.
+    pub(super) fn allowed_differences(&self) -> Vec<String> {
+        let mut allowed: Vec<WorkDifference> = Vec::new();
+        let of_pairs = self
+            .candidate_pairs()
+            .flat_map(|(one, other)| self.differences(one, other));
+        for difference in of_pairs.filter(|it| it.is_allowed) {
+            let mut same = allowed.iter_mut();
+            match same.find(|it| it.reason == difference.reason) {
+                Some(largest) if largest.factor < difference.factor => *largest = difference,
+                Some(_) => {}
+                None => allowed.push(difference),
+            }
+        }
+        allowed.into_iter().map(WorkDifference::note).collect()
+    }
+
     /// The first two candidates that are not compared, with the reason.
     pub(super) fn not_compared(&self) -> Option<NotCompared> {
+        self.candidate_pairs().find_map(|(one, other)| {
+            self.why_not_compared(one, other)
+                .filter(|why| !self.is_expected(why))
+        })
+    }
+
+    fn candidate_pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         let names = &self.settings.candidates;
-        names.iter().enumerate().find_map(|(index, one)| {
-            names[index + 1..].iter().find_map(|other| {
-                self.why_not_compared(one, other)
-                    .filter(|why| !self.is_expected(why))
-            })
+        names.iter().enumerate().flat_map(|(index, one)| {
+            let others = names[index + 1..].iter();
+            others.map(move |other| (one.as_str(), other.as_str()))
         })
     }
 }
