@@ -82,6 +82,8 @@ fn properties(report: &GateReport<'_>) -> Vec<(&'static str, String)> {
     };
     let images: Vec<_> = measured(benchmark).map(|(_, image)| image).collect();
     let status = benchmark.current_status().cloned().unwrap_or_default();
+    let columns = status.columns.unwrap_or_default();
+    let deciding = status.deciding_figure.map(|it| it.word().to_owned());
     let properties = [
         ("measuredImages", Some(images.join(" "))),
         ("run", status.run),
@@ -90,6 +92,8 @@ fn properties(report: &GateReport<'_>) -> Vec<(&'static str, String)> {
         ("power", status.provenance),
         ("ledgerDigest", status.ledger_digest),
         ("tries", status.tries.map(|tries| tries.to_string())),
+        ("decidingFigure", deciding),
+        ("message", columns.message),
     ];
     let known = |(name, value): (_, Option<String>)| Some((name, value?));
     let properties = properties.into_iter().filter_map(known);

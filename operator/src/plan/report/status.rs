@@ -414,5 +414,13 @@ mod tests {
         ] {
             assert_eq!(within(message, Some(caveat), most), text);
         }
+        // An event cuts such a message.
+        let long = format!("{} {caveat} End.", "Budget exceeded.".repeat(60));
+        let whole = within(&long, Some(caveat), MAX_MESSAGE_CHARS);
+        assert!(
+            whole.starts_with(caveat) && whole.ends_with("End."),
+            "{whole}"
+        );
+        assert_eq!(whole.matches(caveat).count(), 1);
     }
 }
