@@ -53,7 +53,8 @@ pub(super) fn detection_factor(degrees_of_freedom: f64) -> f64 {
         .map_or(f64::INFINITY, |t| t.max(DETECTION_FACTOR))
 }
 
-/// Share of the energy's square below which a variance is rounding.
+/// Share of the energy's square below which a variance is rounding: a billionth of the energy. Counters are read with some twelve
+/// digits.
 const ROUNDING: f64 = 1e-18;
 
 /// A baseline over less than this many of the meter's intervals depends mostly on the readings around it,

@@ -107,47 +107,43 @@ impl Evidence<'_> {
     /// What differs in the work of two candidates.
     fn differences(&self, one: &str, other: &str) -> impl Iterator<Item = WorkDifference> {
         let (may_differ, rules) = (self.settings.may_differ, self.settings.kind.rules());
-        let of = |(what, factor), reason, remedy, field, is_allowed| WorkDifference {
-            reason,
-            what,
-            factor,
-            remedy,
-            field: format!("spec.{}.{field}", rules.field()),
-            is_allowed,
-        };
-        let answers = self.responses_differ(one, other).map(|it| {
-            let (reason, field) = (Reason::ResponsesDiffer, "responsesMayDiffer");
-            of(
-                it,
-                reason,
-                "Make the answers equal",
-                field,
-                may_differ.responses,
-            )
-        });
-        let cycles = self.requests_differ(one, other).map(|it| {
-            let (reason, field) = (Reason::RequestsDiffer, "requestsMayDiffer");
-            of(
-                it,
-                reason,
-                "Make the cycles equal",
-                field,
-                may_differ.requests,
-            )
-        });
         // The queries of an execution are part of its program.
         let of_requests = (!rules.is_executed()).then(|| self.queries_differ(one, other));
-        let queries = of_requests.flatten().map(|it| {
-            let (reason, field) = (Reason::QueriesDiffer, "queriesMayDiffer");
-            of(
-                it,
-                reason,
+        [
+            (
+                self.responses_differ(one, other),
+                Reason::ResponsesDiffer,
+                "Make the answers equal",
+                "responsesMayDiffer",
+                may_differ.responses,
+            ),
+            (
+                self.requests_differ(one, other),
+                Reason::RequestsDiffer,
+                "Make the cycles equal",
+                "requestsMayDiffer",
+                may_differ.requests,
+            ),
+            (
+                of_requests.flatten(),
+                Reason::QueriesDiffer,
                 "Make the queries equal",
-                field,
+                "queriesMayDiffer",
                 may_differ.queries,
-            )
-        });
-        [answers, cycles, queries].into_iter().flatten()
+            ),
+        ]
+        .into_iter()
+        .filter_map(move |(found, reason, remedy, field, is_allowed)| {
+            let (what, factor) = found?;
+            Some(WorkDifference {
+                reason,
+                what,
+                remedy,
+                field: format!("spec.{}.{field}", rules.field()),
+                is_allowed,
+                factor,
+            })
+        })
     }
 
     fn responses_differ(&self, one: &str, other: &str) -> Option<(String, f64)> {
