@@ -180,3 +180,36 @@ pub fn same_answers(now: &RequestFigures, earlier: &RequestFigures) -> Result<()
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::ends;
+    use crate::{
+        figures::LoadSpan,
+        fortio,
+        load::LoadResult,
+        report::{InjectionReport, REPORT_VERSION},
+    };
+
+    #[test]
+    fn a_load_that_rises_is_not_the_same_load() {
+        let measured = fortio::parse(include_str!("../tests/data/fortio-sample.json")).unwrap();
+        let beside = |duration_seconds| LoadSpan {
+            duration_seconds,
+            ..measured.span()
+        };
+        let report: InjectionReport = serde_json::from_value(json!({
+            "version": REPORT_VERSION, "measured": LoadResult::Fortio(measured.clone()), "histogramDropped": false,
+            "askedWarmUpSeconds": 10, "askedTailSeconds": 3, "warmUp": beside(10.0), "tail": beside(3.0),
+        }))
+        .unwrap();
+        for (ramp_up_seconds, steady_seconds) in [(0.0, 10.0), (4.0, 6.0), (12.0, 0.0)] {
+            let ends = ends(&report, ramp_up_seconds);
+            let steady = (ends.steady_before_seconds, ends.steady_after_seconds);
+            assert_eq!(steady, (steady_seconds, 3.0));
+            assert_eq!(ends.load_before_seconds, Some(10.0));
+        }
+    }
+}

@@ -14,7 +14,6 @@ mod pods;
 pub mod probe;
 pub mod reader;
 mod resting;
-pub mod scheduling;
 pub mod server;
 mod tidy;
 pub mod unreadable;

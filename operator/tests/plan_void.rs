@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::common::{
     attempt::{
-        after, assert_measured, assert_void, changed, load_over, measured, record, reported, said,
-        says, second_trial,
+        after, assert_measured, assert_void, changed, load_over, measured, record, reported,
+        run_to, said, says, second_trial,
     },
     manner::{ROWS, pod_in},
     summary::of_plan,
@@ -129,6 +129,32 @@ fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
         pod_in(observed, Role::Candidate).restarts = 1;
     });
     assert_void(&plan, Reason::ForeignEndpoint.as_str());
+}
+
+/// The operator's clock stamps the readings of a meter without a clock. Kubelet stamps the pods.
+#[test]
+fn addresses_are_checked_although_the_operators_clock_differs_from_kubelets() {
+    for ahead in [-180.0, 180.0] {
+        let mut world = World::new([two()]);
+        world.manner.operator_ahead = ahead;
+        world.manner.meter_has_clock = false;
+        run_to(&mut world, "load is on");
+        world.advance_to(world.loads[0].end + 10.0);
+        let again = |observed: &mut Observed| {
+            for slice in &mut observed.endpoints {
+                slice.version += "3";
+            }
+        };
+        let plan = changed(&world, again);
+        assert_void(&plan, Reason::ForeignEndpoint.as_str());
+        let plan = changed(&world, |observed| {
+            again(observed);
+            let started = world.loads[0].start + 1.0;
+            let pod = pod_in(observed, Role::Candidate);
+            (pod.restarts, pod.started_unix_seconds) = (1, Some(started));
+        });
+        assert_measured(&plan);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! another benchmark.
 
 use crate::common::{
+    assert_near,
     expected::{assert_truth, measured, start, status},
     objects::label,
     run_of, summary,
@@ -10,7 +11,7 @@ use crate::common::{
     world::World,
 };
 use frugality_operator::{
-    api::{FrugalityBenchmark, FrugalityTrial, LABEL_TRIAL, Reason, Role},
+    api::{CandidateResult, FrugalityBenchmark, FrugalityTrial, LABEL_TRIAL, Reason, Role},
     plan::{action::ChildObject, facts::ChildKind, plan},
 };
 use kube::ResourceExt;
@@ -142,6 +143,36 @@ fn clocks_that_differ_do_not_change_the_figures() {
                 .unwrap();
             assert!(record.idle_before.unwrap().end_unix_seconds <= load.start);
             assert!(record.idle_after.unwrap().start_unix_seconds >= load.end);
+        }
+    }
+}
+
+#[test]
+fn figures_of_a_meter_without_a_clock_do_not_depend_on_the_operators_clock() {
+    let values = |meter_has_clock, ahead| -> Vec<f64> {
+        let mut world = World::new([two()]);
+        world.manner.operator_ahead = ahead;
+        world.manner.meter_has_clock = meter_has_clock;
+        world.run_to_end();
+        let results = status(&world, 0).results.iter();
+        let of_one = |it: &CandidateResult| {
+            [
+                &it.requests_per_second,
+                &it.gross_joules_per_request,
+                &it.net_joules_per_request,
+                &it.attributed_joules_per_request,
+                &it.cpu_milliseconds_per_request,
+            ]
+            .map(|figure| figure.as_ref().unwrap().value)
+        };
+        results.flat_map(of_one).collect()
+    };
+    let expected = values(true, 0.0);
+    for ahead in [0.0, 9.0, -180.0] {
+        let found = values(false, ahead);
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.into_iter().zip(&expected) {
+            assert_near(found, *expected);
         }
     }
 }

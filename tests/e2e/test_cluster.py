@@ -96,9 +96,11 @@ def test_members_and_modes_are_separated(cluster: Object) -> None:
     for candidate in ("transaction", "sync-trans"):
         for several in (two, three):
             assert joules[candidate, one]["upper"] < joules[candidate, several]["lower"], candidate
-    # Synchronous transactions cost more than changes without a transaction.
-    ratios = {(it["candidate"], it["against"], it["point"]): it["ratio"] for it in status["comparisons"]}
-    assert ratios["async-dirty", "sync-trans", three]["upper"] < 1
+    # Synchronous transactions cost more than changes without a transaction. The leader of a point is compared with the others.
+    at_three = {it["against"]: it for it in status["comparisons"] if it["point"] == three}
+    comparison = at_three["sync-trans"]
+    assert comparison["candidate"] in {"async-dirty", "sync-dirty"}
+    assert comparison["ratio"]["upper"] < 1
 
 
 def test_members_that_compute_do_the_same_work(session: Session, mandelbrot: Object) -> None:

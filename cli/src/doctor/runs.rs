@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use frugality_operator::io::scheduling::accepts_pods;
+use frugality_operator::plan::facts::scheduling::accepts_pods;
 use k8s_openapi::api::{
     core::v1::{ContainerStatus, Node, Pod, Toleration},
     rbac::v1::RoleRef,
@@ -17,6 +17,9 @@ const ROLE_OF_RUNS: &str = "frugality-operator-runs";
 
 /// What to look at if a node takes no pods.
 const LOOK_AT_NODES: &str = "Look at `kubectl describe nodes`: a node must be ready and not cordoned. The pods of benchmarks tolerate only the taints in the chart's value benchmarks.tolerations.";
+
+/// What a cluster needs more than one node for.
+const NEEDS_TWO_NODES: &str = "A benchmark needs two nodes: one for the servers, and one for the load. With placement.allowSharedNode: true both share the node, and joules of the whole node are withheld.";
 
 /// Whether enough nodes take pods for load and servers. `tolerations` are what the pods of benchmarks have.
 pub(super) fn nodes(found: &Found<Vec<Node>>, tolerations: &[Toleration]) -> Finding {
@@ -35,12 +38,14 @@ pub(super) fn nodes(found: &Found<Vec<Node>>, tolerations: &[Toleration]) -> Fin
     );
     match ready {
         0 => Finding::bad(check, Level::Fail, message, LOOK_AT_NODES),
-        1 => Finding::bad(
-            check,
-            Level::Warn,
-            message,
-            "A benchmark needs two nodes: one for the servers, and one for the load. Add a node. With placement.allowSharedNode: true both share the node, and joules of the whole node are withheld.",
-        ),
+        1 => {
+            let remedy = match nodes.len() {
+                1 => "Add a node.",
+                _ => LOOK_AT_NODES,
+            };
+            let remedy = format!("{NEEDS_TWO_NODES} {remedy}");
+            Finding::bad(check, Level::Warn, message, &remedy)
+        }
         _ if ready < nodes.len() => Finding::bad(check, Level::Warn, message, LOOK_AT_NODES),
         _ => Finding::ok(check, message),
     }
@@ -210,7 +215,8 @@ mod tests {
         assert_eq!(of(vec![ready(), ready()]).level, Level::Ok);
         let one = of(vec![ready()]);
         assert_eq!(one.level, Level::Warn);
-        assert!(one.remedy.unwrap().contains("allowSharedNode"));
+        let remedy = one.remedy.unwrap();
+        assert!(remedy.contains("allowSharedNode") && remedy.ends_with("Add a node."));
         for other in [node("Unknown", false), node("True", true)] {
             let found = of(vec![ready(), ready(), other]);
             assert_eq!(found.level, Level::Warn, "{found:?}");
@@ -229,6 +235,8 @@ mod tests {
         let found = nodes(&all, &[]);
         assert_eq!(found.level, Level::Warn, "{found:?}");
         assert!(found.message.starts_with("1 of 2 nodes "), "{found:?}");
+        // A second node exists. The remedy is to let it take pods.
+        assert!(found.remedy.unwrap().ends_with(LOOK_AT_NODES));
         let role = from(json!({ "key": "frugality.dev/role", "operator": "Exists" }));
         assert_eq!(nodes(&all, &[role]).level, Level::Ok);
     }

@@ -87,7 +87,7 @@ impl From<GateError> for Answer {
     fn from(error: GateError) -> Self {
         match error {
             GateError::Cluster(error) => error.into(),
-            error => Self::new(StatusCode::FORBIDDEN, format!("No: {error}")),
+            error => Self::new(StatusCode::FORBIDDEN, format!("No answer: {error}")),
         }
     }
 }
@@ -101,9 +101,9 @@ impl From<ClusterError> for Answer {
                 namespace,
             } => Self::new(
                 StatusCode::NOT_FOUND,
-                format!("No: there is no {kind} {name} in namespace {namespace}."),
+                format!("No answer: there is no {kind} {name} in namespace {namespace}."),
             ),
-            error => Self::new(StatusCode::FAILED_DEPENDENCY, format!("No: {error}")),
+            error => Self::new(StatusCode::FAILED_DEPENDENCY, format!("No answer: {error}")),
         }
     }
 }

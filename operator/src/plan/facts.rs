@@ -6,6 +6,7 @@ mod peer;
 pub mod placement;
 pub mod pods;
 mod refusal;
+pub mod scheduling;
 mod session;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -14,7 +15,7 @@ use k8s_openapi::api::core::v1::{LocalObjectReference, ResourceRequirements, Tol
 
 pub use self::{
     peer::Peer,
-    refusal::{Refusal, Refused},
+    refusal::{AfterRefusal, Refusal},
     session::{Session, is_preflight, preflight},
 };
 use crate::{

@@ -39,7 +39,7 @@ pub(crate) fn changed(world: &World, change: impl Fn(&mut Observed)) -> Plan {
         &world.slots[0].benchmark,
         &observed,
         &world.config,
-        world.now,
+        world.now + world.manner.operator_ahead,
     )
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Manner {
     pub(crate) prepared: String,
     /// Whether CloudNativePG is installed in the cluster.
     pub(crate) cloud_native_pg: bool,
+    /// Whether the meter reports the time of its counters. Stock Kepler does not.
+    pub(crate) meter_has_clock: bool,
     /// Seconds by which the operator's clock is ahead of the nodes' clocks.
     pub(crate) operator_ahead: f64,
     /// Longest time between two passes, in seconds. `None`: the time that the plan asks for.
@@ -47,6 +49,7 @@ impl Default for Manner {
             seeded: ROWS.into(),
             prepared: ROWS.into(),
             cloud_native_pg: true,
+            meter_has_clock: true,
             operator_ahead: 0.0,
             hurry: None,
             overlaps: false,

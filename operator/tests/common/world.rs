@@ -731,6 +731,10 @@ impl World {
                         .collect();
                     let mut reading = reading(at, provenance, &on_node, &pods);
                     reading.scraped_at_unix_seconds = now + manner.operator_ahead;
+                    if !manner.meter_has_clock {
+                        reading.scraped_at_unix_seconds = at + manner.operator_ahead;
+                        reading.meter_unix_seconds = None;
+                    }
                     // Every node has a separate meter.
                     if watch.node != "pi-1" {
                         Arc::make_mut(&mut reading.meter).source =
@@ -860,7 +864,15 @@ impl World {
                 assert!(self.manner.overlaps, "{trials:?} load one node at one time");
                 self.overlaps += 1;
             }
-            let report = load.report(self.manner.success_share).encode().unwrap();
+            let mut report = load.report(self.manner.success_share);
+            if !self.manner.meter_has_clock {
+                // The injector compares its clock with the operator's.
+                let clocks = [&mut report.clock, &mut report.clock_after];
+                for clock in clocks.into_iter().flatten() {
+                    clock.offset_seconds += self.manner.operator_ahead;
+                }
+            }
+            let report = report.encode().unwrap();
             pod.ends
                 .push((load.end + 0.2, "injector".into(), ending(&report)));
             self.loads.push(load);

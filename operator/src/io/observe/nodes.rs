@@ -1,8 +1,8 @@
 //! Facts of nodes.
 
 use crate::{
-    io::{observe::pods::ready_since, scheduling::accepts_pods},
-    plan::facts::NodeFacts,
+    io::observe::pods::ready_since,
+    plan::facts::{NodeFacts, scheduling::accepts_pods},
 };
 
 use k8s_openapi::api::core::v1::{Node, Pod, Toleration};

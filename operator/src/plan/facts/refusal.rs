@@ -1,10 +1,10 @@
 //! Objects that the API server refused.
 
-use crate::api::Reason;
+use crate::{api::Reason, plan::protocol::FORBIDDEN_TIMEOUT_SECONDS};
 
 /// Why the API server refused an object, by its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+enum Refused {
     /// A ResourceQuota has no room now.
     Quota,
     /// It is forbidden (Pod Security, a LimitRange, a missing right). A second try would fail too.
@@ -17,14 +17,39 @@ impl Refused {
     /// Classifies a message of the API server. The quota texts are from the `ResourceQuota` admission plug-in
     /// (`controller.go` in `k8s.io/apiserver/pkg/admission/plugin/resourcequota`). The second text appears until
     /// Kubernetes has counted a new quota for the first time.
-    #[must_use]
-    pub fn by(message: &str) -> Self {
+    fn by(message: &str) -> Self {
         if message.contains("exceeded quota: ") || message.contains("status unknown for quota: ") {
             Self::Quota
         } else if message.contains("is forbidden: ") {
             Self::Forbidden
         } else {
             Self::Other
+        }
+    }
+}
+
+/// What follows if the API server refuses an object's pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AfterRefusal {
+    /// The operator waits for the quota until the run's deadline. The text says so.
+    Wait(String),
+    /// The pods are forbidden, so the run ends. The text says why.
+    End(String),
+}
+
+impl AfterRefusal {
+    /// From the API server's message about these pods, and the age of their object. `None` for any other reason: the usual
+    /// time limits apply.
+    #[must_use]
+    pub fn of(pods: &str, message: &str, age_seconds: f64) -> Option<Self> {
+        match Refused::by(message) {
+            Refused::Quota => Some(Self::Wait(format!(
+                "waiting until a quota has room for {pods}: {message}"
+            ))),
+            Refused::Forbidden if age_seconds > FORBIDDEN_TIMEOUT_SECONDS => {
+                Some(Self::End(format!("{pods} can't be created: {message}")))
+            }
+            Refused::Forbidden | Refused::Other => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
             provider::{DatabaseState, Made},
         },
         facts::{
-            Child, ChildKind, PodFacts, Refused,
+            AfterRefusal, Child, ChildKind, PodFacts,
             contents::{contents_of, difference},
             pods::{database_facts, describe_end, image_failure},
         },
@@ -18,7 +18,6 @@ use crate::{
         names,
         objects::{SEED_CONTAINER, expected_rows},
         placement::nodes::Nodes,
-        protocol::FORBIDDEN_TIMEOUT_SECONDS,
         settings::Settings,
     },
     time,
@@ -288,21 +287,17 @@ impl Filling {
     }
 }
 
-/// The step after a pod was refused. The operator waits for a quota until the run's deadline. If the pod is
-/// forbidden, it ends the run. For any other reason the usual time limits apply.
+/// The step after a pod was refused.
 fn after_refusal(what: &str, refused: &str, age_seconds: f64) -> Option<Prepared> {
-    match Refused::by(refused) {
-        Refused::Quota => Some(Prepared::waiting(
-            Reason::QuotaExceeded,
-            format!("waiting until a quota has room for {what}: {refused}"),
-            Vec::new(),
-        )),
-        Refused::Forbidden if age_seconds > FORBIDDEN_TIMEOUT_SECONDS => Some(Prepared::Failed {
+    Some(match AfterRefusal::of(what, refused, age_seconds)? {
+        AfterRefusal::Wait(message) => {
+            Prepared::waiting(Reason::QuotaExceeded, message, Vec::new())
+        }
+        AfterRefusal::End(message) => Prepared::Failed {
             reason: Reason::ChildRefused,
-            message: format!("{what} can't be created: {refused}"),
-        }),
-        Refused::Forbidden | Refused::Other => None,
-    }
+            message,
+        },
+    })
 }
 
 fn seeded(

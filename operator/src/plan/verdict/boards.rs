@@ -7,6 +7,7 @@ use crate::{
     api::{Figure, NodeResult, Reason},
     plan::verdict::{
         evidence::Evidence,
+        intervals::combined,
         measure::{Measure, meter_uncertainty},
         not_compared::NotCompared,
     },
@@ -45,8 +46,7 @@ impl Evidence<'_> {
     }
 
     /// Relative standard uncertainty of a ratio by the meters, in addition to the spread of the pairs. `None` on one node.
-    /// Otherwise both figures' uncertainties together (JCGM 100:2008, 5.1.2). Two models may be wrong in opposite directions by
-    /// one cause, for example one table. Their uncertainties therefore add up (5.2.2).
+    /// Otherwise both figures' uncertainties together.
     pub(super) fn of_meters(&self, one: &str, other: &str) -> Option<f64> {
         if self.is_on_one_node(one, other) {
             return None;
@@ -54,11 +54,8 @@ impl Evidence<'_> {
         let deciding = Measure::Joules(self.deciding);
         let of = |entrant| self.uncertainty(&self.trials(entrant), deciding, f64::hypot);
         let (first, second) = (of(one)?, of(other)?);
-        Some(if self.is_modelled(one) && self.is_modelled(other) {
-            first + second
-        } else {
-            first.hypot(second)
-        })
+        let are_models = self.is_modelled(one) && self.is_modelled(other);
+        Some(combined(first, second, are_models))
     }
 
     /// Two candidates on separate nodes are not compared if their meters measure different parts of a node.

@@ -312,6 +312,18 @@ pub(super) fn expanded_by(
     })
 }
 
+/// The standard uncertainty of two values together. The squares add up (JCGM 100:2008, 5.1.2).
+///
+/// Two values of a model may be wrong in opposite directions by one cause, for example one table. The uncertainties then add
+/// up (5.2.2).
+pub(super) fn combined(first: f64, second: f64, are_models: bool) -> f64 {
+    if are_models {
+        first + second
+    } else {
+        first.hypot(second)
+    }
+}
+
 impl From<IntervalEstimate> for Figure {
     fn from(estimate: IntervalEstimate) -> Self {
         Self {

@@ -9,7 +9,11 @@ use crate::{
     api::{DecidingFigure, Expanded, Figure, LevelsOf, LoadCurveResult},
     plan::{
         settings::CurveFigure,
-        verdict::{evidence::Evidence, intervals::expanded_by, measure::Measure},
+        verdict::{
+            evidence::Evidence,
+            intervals::{combined, expanded_by},
+            measure::Measure,
+        },
     },
     text,
 };
@@ -110,15 +114,10 @@ impl<'a> Curve<'a> {
         let (load, idle) = (Measure::LoadWatts, Measure::IdleWatts);
         let net = Measure::Joules(DecidingFigure::Net);
         let mean = |of: fn(&LoadCurve) -> f64| self.curves.mean(candidate, of, level);
-        // A wrong gain of the meter cancels in a share. A wrong offset does not, and the meter does not say which it is. The two
-        // watts of a model may be wrong in opposite directions, so their uncertainties add up.
+        // A wrong gain of the meter cancels in a share. A wrong offset does not, and the meter does not say which it is.
         let of_share = || -> Result<f64, &'static str> {
-            let (load, idle) = (of(load)?, of(idle)?);
-            Ok(if self.highest.is_modelled(candidate) {
-                load + idle
-            } else {
-                load.hypot(idle)
-            })
+            let is_model = self.highest.is_modelled(candidate);
+            Ok(combined(of(load)?, of(idle)?, is_model))
         };
         let expanded = |estimate: IntervalEstimate, relative, trials: &[_], measure| {
             expanded_by(relative, &estimate, trials, measure).ok_or(UNKNOWN)

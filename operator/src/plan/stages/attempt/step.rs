@@ -10,11 +10,11 @@ use crate::{
     api::{Candidate, FrugalityTrial, FrugalityTrialStatus, Outcome, Reason, Role},
     plan::{
         action::{ChildObject, Deletion},
-        facts::{Child, ChildKind, NodeFacts, Observed, PodFacts, Refused, Session},
+        facts::{AfterRefusal, Child, ChildKind, NodeFacts, Observed, PodFacts, Session},
         ledger::record::ended,
         objects::{Builder, PointLoad},
         placement::nodes,
-        protocol::{self, FORBIDDEN_TIMEOUT_SECONDS},
+        protocol,
         settings::{Point, pods::pods_of},
     },
     text::authority,
@@ -206,28 +206,20 @@ impl OpenAttempt<'_> {
         children.find_map(|child| child.pods_refused.as_deref())
     }
 
-    /// The step after pods were refused. The operator waits for a quota until the run's deadline. If the pods are
-    /// forbidden, it ends the run. For any other reason the usual time limits apply.
+    /// The step after pods were refused.
     pub(super) fn after_refusal(
         &self,
         status: &FrugalityTrialStatus,
         refused: &str,
         age_seconds: f64,
     ) -> Option<Step> {
-        match Refused::by(refused) {
-            Refused::Quota => Some(Step {
+        Some(match AfterRefusal::of("the pods", refused, age_seconds)? {
+            AfterRefusal::Wait(message) => Step {
                 waits_because: Some(Reason::QuotaExceeded),
-                ..Step::wait(
-                    format!("waiting until a quota has room for the pods: {refused}"),
-                    2.0,
-                )
-            }),
-            Refused::Forbidden if age_seconds > FORBIDDEN_TIMEOUT_SECONDS => {
-                let message = format!("its pods can't be created: {refused}");
-                Some(self.fail(status.clone(), Reason::ChildRefused, &message))
-            }
-            Refused::Forbidden | Refused::Other => None,
-        }
+                ..Step::wait(message, 2.0)
+            },
+            AfterRefusal::End(message) => self.fail(status.clone(), Reason::ChildRefused, &message),
+        })
     }
 
     /// The Job that checks the database, if there is one.
