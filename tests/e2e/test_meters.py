@@ -224,7 +224,9 @@ def test_the_status_names_the_source_of_power(meters: Meters, plug_mode: object,
     status = run.benchmark["status"]
     assert (status["provenance"], status["meter"]) == (source.provenance, source.meter)
     # Modelled joules are never shown as if they were measured.
-    assert ("modelled" in status["columns"]["energy"]) == (source.provenance == "Modelled")
+    is_modelled = source.provenance == "Modelled"
+    assert status["columns"]["energy"].startswith("~") == is_modelled
+    assert status["columns"]["power"] == source.provenance.lower()
     for trial in run.trials:
         assert trial["status"]["energy"]["provenance"] == source.provenance
 

@@ -27,13 +27,12 @@ impl IdleNoise {
     /// baseline has fewer than two of them.
     ///
     /// An instrument that is read less often than the meter is scraped shows straight lines in between. Steps
-    /// are therefore at least as long as the time between its readings. If one step resembles the next
+    /// are therefore at least as long as the time between its readings in that baseline. If one step resembles the next
     /// (correlation r), a mean of many varies (1 + r)/(1 − r) times as much as without memory (G. V. Bayley
     /// and J. M. Hammersley, Journal of the Royal Statistical Society Supplement 8 (1946) 184), and has that
     /// many times fewer degrees of freedom.
     pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Option<Self> {
         let attempt = evidence.attempt;
-        let step_seconds = evidence.series.source_age_seconds().unwrap_or_default();
         // If a reading's time is uncertain, the reading may belong to the time before or after the baseline.
         let margin_seconds = evidence.series.timestamp_uncertainty_seconds();
         let baselines = [attempt.idle_before, attempt.idle_after].map(|it| {
@@ -41,7 +40,7 @@ impl IdleNoise {
                 start_unix_seconds: it.start_unix_seconds + margin_seconds,
                 end_unix_seconds: it.end_unix_seconds - margin_seconds,
             };
-            steps(&evidence.series, certainly_inside, step_seconds)
+            steps(&evidence.series, certainly_inside)
         });
         let (mut squares, mut products, mut seconds) = (0.0, 0.0, 0.0);
         let (mut count, mut degrees_of_freedom, mut segments) = (0.0, 0.0, 0.0);
@@ -97,16 +96,20 @@ struct Step {
     seconds: f64,
 }
 
-/// The steps of a window from reading to reading, none shorter than `least_seconds`.
-fn steps(series: &Series<'_>, window: Window, least_seconds: f64) -> Vec<Step> {
+/// The steps of a window from reading to reading, none shorter than the instrument's largest age in the window. An age
+/// outside, for example while the load starts, says nothing about the window.
+fn steps(series: &Series<'_>, window: Window) -> Vec<Step> {
     let inside = window.start_unix_seconds..=window.end_unix_seconds;
+    let readings = series.readings().iter();
+    let readings = readings.filter(|reading| inside.contains(&reading.at_unix_seconds()));
+    let ages = readings
+        .clone()
+        .filter_map(|reading| reading.source_age_seconds);
+    let least_seconds = ages.fold(0.0, f64::max);
     let mut steps = Vec::new();
     let mut from = None;
-    for reading in series.readings() {
+    for reading in readings {
         let at = reading.at_unix_seconds();
-        if !inside.contains(&at) {
-            continue;
-        }
         let Some((since, joules)) = from else {
             from = Some((at, reading.node_joules));
             continue;

@@ -136,6 +136,31 @@ fn few_readings_whose_baselines_are_nearly_equal_do_not_show_the_noise() {
     );
 }
 
+/// A plug that answered late between the first baseline and the load.
+#[test]
+fn a_late_answer_outside_the_baselines_does_not_hide_the_noise() {
+    let noise = |late: Option<(f64, f64)>| {
+        let mut lab = Lab::read_every(0.5);
+        lab.change(-5.0, 500.0, |reading| {
+            reading.source_age_seconds = Some(0.4);
+        });
+        (lab.idle_before, lab.idle_after) = (window(40.0, 45.0), window(380.0, 385.0));
+        if let Some((from, to)) = late {
+            lab.change(from, to, |reading| reading.source_age_seconds = Some(3.2));
+        }
+        let attempt = lab.attempt();
+        let evidence = AttemptEvidence::gather(&attempt).unwrap();
+        IdleNoise::of(&evidence).map(|noise| noise.degrees_of_freedom)
+    };
+    let known = noise(None);
+    assert!(known.is_some());
+    assert_eq!(noise(Some((46.0, 49.0))), known);
+    // A late answer in one baseline leaves only the steps of the other baseline.
+    let of_one = noise(Some((42.0, 44.0)));
+    assert!(of_one.is_some() && of_one < known, "{of_one:?}");
+    assert_eq!(noise(Some((40.0, 385.0))), None);
+}
+
 #[test]
 fn without_load_a_meter_without_times_reports_net_energy_no_more_often() {
     for noise_watts in [0.02, 0.1, 0.3, 1.0] {
