@@ -103,29 +103,33 @@ fn a_foreign_pod_behind_the_service_makes_the_attempt_void() {
     }
 }
 
+/// An address behind each Service appeared and disappeared.
+fn change_addresses(observed: &mut Observed) {
+    for slice in &mut observed.endpoints {
+        slice.version += "3";
+    }
+}
+
+/// The candidate's container restarted during the load, which changed its address too.
+fn restart(observed: &mut Observed, world: &World) {
+    change_addresses(observed);
+    let pod = pod_in(observed, Role::Candidate);
+    pod.restarts = 1;
+    pod.started_unix_seconds = Some(world.loads[0].start + 1.0);
+}
+
 #[test]
 fn a_pod_that_came_and_went_behind_the_service_makes_the_attempt_void() {
-    let again = |observed: &mut Observed| {
-        for slice in &mut observed.endpoints {
-            slice.version += "3";
-        }
-    };
     let world = load_over();
-    let plan = changed(&world, again);
+    let plan = changed(&world, change_addresses);
     assert_void(&plan, Reason::ForeignEndpoint.as_str());
     let message = record(&plan).message.clone().unwrap();
     assert!(message.contains("but its pods did not change"), "{message}");
     // A restart of the candidate changes its address too. The attempt is measured nevertheless.
-    let plan = changed(&world, |observed| {
-        again(observed);
-        let started = world.loads[0].start + 1.0;
-        let pod = pod_in(observed, Role::Candidate);
-        (pod.restarts, pod.started_unix_seconds) = (1, Some(started));
-    });
-    assert_measured(&plan);
+    assert_measured(&changed(&world, |observed| restart(observed, &world)));
     // A restart before the baseline does not explain a later change.
     let plan = changed(&world, |observed| {
-        again(observed);
+        change_addresses(observed);
         pod_in(observed, Role::Candidate).restarts = 1;
     });
     assert_void(&plan, Reason::ForeignEndpoint.as_str());
@@ -140,20 +144,9 @@ fn addresses_are_checked_although_the_operators_clock_differs_from_kubelets() {
         world.manner.meter_has_clock = false;
         run_to(&mut world, "load is on");
         world.advance_to(world.loads[0].end + 10.0);
-        let again = |observed: &mut Observed| {
-            for slice in &mut observed.endpoints {
-                slice.version += "3";
-            }
-        };
-        let plan = changed(&world, again);
+        let plan = changed(&world, change_addresses);
         assert_void(&plan, Reason::ForeignEndpoint.as_str());
-        let plan = changed(&world, |observed| {
-            again(observed);
-            let started = world.loads[0].start + 1.0;
-            let pod = pod_in(observed, Role::Candidate);
-            (pod.restarts, pod.started_unix_seconds) = (1, Some(started));
-        });
-        assert_measured(&plan);
+        assert_measured(&changed(&world, |observed| restart(observed, &world)));
     }
 }
 

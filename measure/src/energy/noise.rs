@@ -96,8 +96,9 @@ struct Step {
     seconds: f64,
 }
 
-/// The steps of a window from reading to reading, none shorter than the instrument's largest age in the window. An age
-/// outside, for example while the load starts, says nothing about the window.
+/// The steps of a window from reading to reading, none shorter than the instrument's largest age in the window. Each answer of
+/// the instrument inside ends an age as long as the time since its last answer. An age outside, for example while the load
+/// starts, says nothing about the window.
 fn steps(series: &Series<'_>, window: Window) -> Vec<Step> {
     let inside = window.start_unix_seconds..=window.end_unix_seconds;
     let readings = series.readings().iter();

@@ -161,6 +161,19 @@ fn a_late_answer_outside_the_baselines_does_not_hide_the_noise() {
     assert_eq!(noise(Some((40.0, 385.0))), None);
 }
 
+/// Each answer inside a baseline ends an age as long as the time between two answers.
+#[test]
+fn a_plug_that_answers_once_in_a_baseline_shows_no_noise_at_any_phase() {
+    for phase in 0..40 {
+        let mut lab = Lab::read_every(0.5);
+        through_a_plug(&mut lab, 4.0, 0.1 * f64::from(phase));
+        (lab.idle_before, lab.idle_after) = (window(40.0, 45.0), window(380.0, 385.0));
+        let attempt = lab.attempt();
+        let noise = IdleNoise::of(&AttemptEvidence::gather(&attempt).unwrap());
+        assert!(noise.is_none(), "phase {phase}");
+    }
+}
+
 #[test]
 fn without_load_a_meter_without_times_reports_net_energy_no_more_often() {
     for noise_watts in [0.02, 0.1, 0.3, 1.0] {
