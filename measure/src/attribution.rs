@@ -8,7 +8,10 @@
 //!
 //! Active energy that no pod used belongs to the system. At any time Σ pods + ended pods + system = active.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -211,10 +214,11 @@ impl Accounts {
         let active = energy * usage_ratio;
         let idle = energy - active;
 
+        let mut before = self.latest.pods.iter().peekable();
         let used: Vec<u64> = now
             .pods
             .iter()
-            .map(|(uid, pod)| self.pod_delta(uid, pod))
+            .map(|(uid, pod)| pod.cpu_since(take_of(&mut before, uid, |_| ())))
             .collect();
         let pods_cpu: u64 = used.iter().sum();
         // Pods are read microseconds after the node, and the root of a v2 tree counts in ticks. Together the
@@ -223,6 +227,8 @@ impl Accounts {
 
         let mut pods = Vec::with_capacity(used.len());
         let mut pods_joules = 0.0;
+        let mut ended_joules = 0.0;
+        let mut accounts = std::mem::take(&mut self.pods).into_iter().peekable();
         for ((uid, pod), cpu) in now.pods.iter().zip(used) {
             let share = if whole == 0 {
                 0.0
@@ -230,7 +236,7 @@ impl Accounts {
                 active * (cpu as f64 / whole as f64)
             };
             pods_joules += share;
-            let before = self.pods.remove(uid);
+            let before = take_of(&mut accounts, uid, |ended| ended_joules += ended.joules);
             let account = PodAccount {
                 joules: before.as_ref().map_or(0.0, |account| account.joules) + share,
                 watts: Some(share / interval.elapsed_seconds),
@@ -239,8 +245,8 @@ impl Accounts {
             };
             pods.push((Arc::clone(uid), account));
         }
-        // The pods that remain in the old accounts have ended.
-        self.node.ended_pods_joules += self.pods.values().map(|pod| pod.joules).sum::<f64>();
+        ended_joules += accounts.map(|(_, ended)| ended.joules).sum::<f64>();
+        self.node.ended_pods_joules += ended_joules;
         self.pods = pods.into_iter().collect();
 
         self.node.total_joules += energy;
@@ -272,17 +278,38 @@ impl Accounts {
             node_cpu_seconds: seconds(node_cpu),
         })
     }
+}
 
-    /// CPU time of a pod since the latest observation. If the pod's cgroup is new since then, all of its CPU
-    /// time counts.
-    fn pod_delta(&self, uid: &str, pod: &PodObservation) -> u64 {
-        self.latest
-            .pods
-            .get(uid)
-            .filter(|before| before.cgroup == pod.cgroup)
-            .and_then(|before| pod.cpu_nanoseconds.checked_sub(before.cpu_nanoseconds))
-            .unwrap_or(pod.cpu_nanoseconds)
+impl PodObservation {
+    /// CPU time since an earlier observation of the pod. If the pod's cgroup is new since then, all of its CPU time counts.
+    fn cpu_since(&self, before: Option<&Self>) -> u64 {
+        before
+            .filter(|before| before.cgroup == self.cgroup)
+            .and_then(|before| self.cpu_nanoseconds.checked_sub(before.cpu_nanoseconds))
+            .unwrap_or(self.cpu_nanoseconds)
     }
+}
+
+/// Takes a pod's item from an earlier list. `ended` gets the items before it: their pods have ended. Both lists are in the
+/// order of the UIDs, and share the UIDs of the pods that still exist. Ten times per second, a search for each pod would
+/// cost more than the walk through both lists.
+fn take_of<K: Borrow<Arc<str>>, V>(
+    earlier: &mut Peekable<impl Iterator<Item = (K, V)>>,
+    uid: &Arc<str>,
+    mut ended: impl FnMut(V),
+) -> Option<V> {
+    loop {
+        let known = earlier.peek()?.0.borrow();
+        if Arc::ptr_eq(known, uid) {
+            break;
+        }
+        match known.cmp(uid) {
+            Ordering::Less => ended(earlier.next()?.1),
+            Ordering::Equal => break,
+            Ordering::Greater => return None,
+        }
+    }
+    Some(earlier.next()?.1)
 }
 
 /// Converts nanoseconds to seconds; exact to the nanosecond up to 104 days of CPU time.

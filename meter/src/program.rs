@@ -1,11 +1,12 @@
 //! Runs the command that the command line names.
 
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Parser;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::bridge::{Bridge, BridgeError};
 use crate::calibrate::{self, CalibrateError};
@@ -20,6 +21,9 @@ use crate::power::board::boards_table;
 use crate::power::choice::{ChoiceError, choose};
 use crate::sampler::NodeSampler;
 use crate::{probe, server};
+
+/// Stack of the thread that reads. The kernel gives it memory only for the pages that are used.
+const SAMPLER_STACK_BYTES: usize = 256 << 10;
 
 /// Why the meter could not start or had to stop.
 #[derive(Debug, thiserror::Error)]
@@ -86,8 +90,7 @@ fn run(arguments: MeterArguments) -> Result<(), MeterError> {
     on_one_thread(measure_and_serve(settings))
 }
 
-/// One thread does all work: a sample takes well under a millisecond, and one stack keeps the meter small on
-/// a board of 1 GB.
+/// One thread serves and polls, which keeps the meter small on a board of 1 GB.
 fn on_one_thread(work: impl Future<Output = Result<(), MeterError>>) -> Result<(), MeterError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -128,10 +131,19 @@ async fn measure_and_serve(settings: MeterSettings) -> Result<(), MeterError> {
         "serving"
     );
     let (publish, published) = watch::channel(first);
+    let (running, sampling) = oneshot::channel::<()>();
+    thread::Builder::new()
+        .name("sampler".into())
+        .stack_size(SAMPLER_STACK_BYTES)
+        .spawn(move || {
+            // Dropped with the thread, also if it panics.
+            let _running = running;
+            sampler.run(&publish);
+        })?;
     // The end of this future ends the process. The process does not wait for open keep-alive connections: a
     // scraper discards a scrape that is cut off.
     tokio::select! {
-        () = sampler.run(publish) => {}
+        _ = sampling => {}
         outcome = server::serve(listener, settings, published) => outcome?,
         _ = terminate.recv() => tracing::info!("SIGTERM, stopping"),
         _ = interrupt.recv() => tracing::info!("SIGINT, stopping"),

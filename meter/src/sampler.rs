@@ -1,9 +1,9 @@
-//! The one task that reads, and the data that it publishes.
+//! The thread that reads, and the data that it publishes.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use tokio::time::MissedTickBehavior;
 
 use crate::bridge::{Bridge, BridgeError};
 use crate::cgroup::CgroupError;
@@ -132,14 +132,13 @@ impl NodeSampler {
         Ok((sampler, published))
     }
 
-    /// Publishes the new state every interval, until the receiver is dropped.
-    pub(crate) async fn run(&mut self, publish: watch::Sender<Published>) {
-        let mut ticks = tokio::time::interval(self.interval);
-        // A late tick makes one longer interval, not two ticks in a row.
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        ticks.tick().await;
+    /// Publishes the new state every interval, until the receiver is dropped. Blocks its thread, because a timer of tokio
+    /// wakes the thread three times per interval of 100 ms.
+    pub(crate) fn run(&mut self, publish: &watch::Sender<Published>) {
+        let mut due = Instant::now();
         while !publish.is_closed() {
-            ticks.tick().await;
+            due = next_due(due, Instant::now(), self.interval);
+            thread::sleep(due.saturating_duration_since(Instant::now()));
             publish.send_modify(|published| self.step(published));
         }
     }
@@ -215,5 +214,27 @@ impl NodeSampler {
                 .last_true_reading()
                 .map(|at| clock + at.as_secs_f64());
         }
+    }
+}
+
+/// When the next reading is due. A late reading makes one longer interval, not two readings in a row.
+fn next_due(due: Instant, now: Instant, interval: Duration) -> Instant {
+    let next = due + interval;
+    if next > now { next } else { now + interval }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_keep_their_interval_unless_one_is_late_by_a_whole_interval() {
+        let interval = Duration::from_millis(100);
+        let due = Instant::now();
+        let next = |now| next_due(due, due + Duration::from_millis(now), interval) - due;
+        assert_eq!(next(1), Duration::from_millis(100), "a reading takes time");
+        assert_eq!(next(60), Duration::from_millis(100));
+        assert_eq!(next(100), Duration::from_millis(200));
+        assert_eq!(next(250), Duration::from_millis(350));
     }
 }
