@@ -110,7 +110,23 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
             observed.pods.push(pod);
         });
         assert_eq!(left.opened(), None);
+        assert!(
+            left.requeue_seconds >= 1.0,
+            "the end of a pod starts a pass"
+        );
     }
+    let left = changed(&world, |observed| {
+        let mut job = observed.children[0].clone();
+        job.kind = ChildKind::Job;
+        job.trial = Some("two-b01-rust-1".into());
+        job.deleting = true;
+        observed.children.push(job);
+    });
+    assert_eq!(left.opened(), None);
+    assert!(
+        left.requeue_seconds < 0.2,
+        "nothing tells that a Job is gone"
+    );
 }
 
 #[test]

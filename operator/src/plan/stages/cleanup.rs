@@ -136,9 +136,8 @@ fn terminating(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
 fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     let is_of_trial = |child: &Child| child.trial.is_some();
     let mut pods = context.observed.pods.iter();
-    if !context.observed.children.iter().any(is_of_trial)
-        && !pods.any(|pod| is_of_attempt(&pod.role))
-    {
+    let has_pods = pods.any(|pod| is_of_attempt(&pod.role));
+    if !has_pods && !context.observed.children.iter().any(is_of_trial) {
         return Continue(());
     }
     // The Job that restored the database for this attempt makes room for the Job of the next one. A measured attempt has
@@ -155,7 +154,12 @@ fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
             Some(nodes),
             Reason::Measuring,
             "removing the pods of the last attempt",
-            SOON_SECONDS * 2.0,
+            // A change of a pod starts a pass at once. Without pods, the other objects are gone in a moment.
+            if has_pods {
+                BUSY_REQUEUE_SECONDS
+            } else {
+                SOON_SECONDS / 2.0
+            },
         )
     })
 }

@@ -113,7 +113,7 @@ impl OpenAttempt<'_> {
                 return self.without_readings(status, Reason::ReadingsInterrupted, &message);
             }
             return match cooled {
-                Ok(_) => Step::wait("measuring the idle baseline", remaining),
+                Ok(_) => Step::wait("measuring the idle baseline", self.seconds_until_read(end)),
                 Err(remaining) => Step::wait(
                     "waiting for the node to cool to the block's first trial",
                     remaining,

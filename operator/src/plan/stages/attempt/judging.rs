@@ -68,9 +68,10 @@ impl OpenAttempt<'_> {
             return step;
         }
         let last = self.session().and_then(last_reading).unwrap_or_default();
-        let remaining = windows.idle_after.end_unix_seconds - last;
-        if remaining > 0.0 && self.silent_seconds() < READING_TIMEOUT_SECONDS {
-            return Step::wait("measuring the idle baseline", remaining);
+        let end = windows.idle_after.end_unix_seconds;
+        if last < end && self.silent_seconds() < READING_TIMEOUT_SECONDS {
+            let left = self.seconds_until_read(end);
+            return Step::wait("measuring the idle baseline", left);
         }
         status.window = Some(windows.measured);
         status.idle_after = Some(windows.idle_after);
@@ -163,7 +164,7 @@ impl OpenAttempt<'_> {
         }
         let mut step = Step::record(status);
         step.doing = RESTORING.into();
-        step.delete = self.of_candidate();
+        step.delete = self.before_restore();
         step
     }
 

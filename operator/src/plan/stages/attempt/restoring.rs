@@ -71,10 +71,13 @@ impl OpenAttempt<'_> {
         step
     }
 
-    /// The candidate's objects that are not being deleted.
-    pub(super) fn of_candidate(&self) -> Vec<Deletion> {
+    /// What must be gone before the Job that counts and restores: the candidate's objects, and the Job that restored the
+    /// database for this attempt, which has the same name. Objects that are being deleted are left out.
+    pub(super) fn before_restore(&self) -> Vec<Deletion> {
         self.children()
-            .filter(|child| child.kind != ChildKind::Job && !child.deleting)
+            .filter(|child| child.kind != ChildKind::Job)
+            .chain(self.seed_jobs())
+            .filter(|child| !child.deleting)
             .map(Deletion::of)
             .collect()
     }
@@ -82,11 +85,8 @@ impl OpenAttempt<'_> {
     /// The next step until the Job that counts and restores exists.
     fn restore(&self) -> Step {
         let mut step = Step::wait(RESTORING, SOON_SECONDS);
-        step.delete = self.of_candidate();
-        // It restored the database for this attempt.
-        if let Some(earlier) = self.seed_jobs().next() {
-            step.delete
-                .extend((!earlier.deleting).then(|| Deletion::of(earlier)));
+        step.delete = self.before_restore();
+        if self.seed_jobs().next().is_some() {
             return step;
         }
         let mut pods = self.observed.pods.iter();

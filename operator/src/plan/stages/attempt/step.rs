@@ -161,6 +161,18 @@ impl OpenAttempt<'_> {
         }
     }
 
+    /// Time until the reader has a reading of this time or of a later one, in seconds, if the meter answers.
+    pub(super) fn seconds_until_read(&self, unix_seconds: f64) -> f64 {
+        let interval_seconds = protocol::SCRAPE_INTERVAL.as_secs_f64();
+        let latest = self.session().and_then(|session| session.readings.last());
+        latest.map_or(interval_seconds, |latest| {
+            let missing_seconds = unix_seconds - latest.at_unix_seconds();
+            let scrapes = (missing_seconds / interval_seconds).ceil();
+            let read = latest.scraped_at_unix_seconds + scrapes * interval_seconds;
+            read - self.operator_unix_seconds()
+        })
+    }
+
     /// How long the meter has given no new reading, by the operator's clock only.
     pub(super) fn silent_seconds(&self) -> f64 {
         let newest = self.session().and_then(|session| {
