@@ -71,8 +71,8 @@ impl OpenAttempt<'_> {
         step
     }
 
-    /// What must be gone before the Job that counts and restores: the candidate's objects, and the Job that restored the
-    /// database for this attempt, which has the same name. Objects that are being deleted are left out.
+    /// What must be gone before the Job that counts and restores: the candidate's objects, and the earlier Job of the same
+    /// name. Objects that are being deleted are left out.
     pub(super) fn before_restore(&self) -> Vec<Deletion> {
         self.children()
             .filter(|child| child.kind != ChildKind::Job)
