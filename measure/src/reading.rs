@@ -188,6 +188,28 @@ impl Reading {
             .unwrap_or(self.scraped_at_unix_seconds)
     }
 
+    /// Whether this scrape showed the same reading as an earlier one. If the meter reports its time, equal
+    /// times mean the same reading. Stock Kepler answers from the same snapshot within its staleness. The first
+    /// of such scrapes is nearest to the time of the snapshot.
+    #[must_use]
+    pub fn repeats(&self, earlier: &Self) -> bool {
+        match (earlier.meter_unix_seconds, self.meter_unix_seconds) {
+            (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),
+            (None, None) => {
+                earlier
+                    .at_unix_seconds()
+                    .total_cmp(&self.at_unix_seconds())
+                    .is_eq()
+                    || (earlier.node_joules.total_cmp(&self.node_joules).is_eq()
+                        && earlier.active_joules == self.active_joules
+                        && earlier.idle_joules == self.idle_joules
+                        && earlier.pods == self.pods
+                        && earlier.meter == self.meter)
+            }
+            _ => false,
+        }
+    }
+
     /// Shares equal parts with an earlier reading, because a long window has thousands of readings. The
     /// reading's values do not change.
     pub fn share(&mut self, earlier: &Self) {

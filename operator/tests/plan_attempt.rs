@@ -129,6 +129,34 @@ fn the_next_attempt_waits_until_the_last_ones_pods_are_gone() {
     );
 }
 
+/// Stock Kepler answers from one snapshot for a while, and reports no time.
+#[test]
+fn a_repeated_reading_does_not_end_a_baseline() {
+    let mut world = World::new([two()]);
+    world.manner.meter_has_clock = false;
+    run_to(&mut world, "load is on");
+    world.advance_to(world.loads[0].end + 10.0);
+    let figures = world.plan(0);
+    let end = record(&figures).idle_after.unwrap().end_unix_seconds;
+    let repeated_from = |end: f64| {
+        changed(&world, |observed| {
+            let session = observed.sessions.values_mut().next().unwrap();
+            let readings = Arc::make_mut(&mut session.readings);
+            let first = readings.partition_point(|it| it.at_unix_seconds() < end);
+            let newest = readings[first - 1].clone();
+            for repeated in &mut readings[first..] {
+                *repeated = Reading {
+                    scraped_at_unix_seconds: repeated.scraped_at_unix_seconds,
+                    ..newest.clone()
+                };
+            }
+        })
+    };
+    assert_eq!(repeated_from(end).record(), None);
+    let read_once_more = repeated_from(end + 1.0);
+    assert_eq!(record(&read_once_more).energy, record(&figures).energy);
+}
+
 #[test]
 fn the_attempt_waits_for_a_starting_server() {
     let world = after("starting two-");

@@ -37,7 +37,7 @@ impl<'a> Series<'a> {
             )
         });
         let mut readings = scrapes.clone();
-        readings.dedup_by(|later, earlier| shows_same(earlier, later));
+        readings.dedup_by(|later, earlier| later.repeats(earlier));
 
         let first = readings.partition_point(|r| r.at_unix_seconds() <= span.start_unix_seconds);
         readings.drain(..first.saturating_sub(1));
@@ -481,27 +481,6 @@ pub(super) fn gap_unix_seconds(earlier: &Reading, later: &Reading) -> [f64; 2] {
 pub(super) fn gap_seconds(earlier: &Reading, later: &Reading) -> f64 {
     let [from, to] = gap_unix_seconds(earlier, later);
     to - from
-}
-
-/// Whether a later scrape showed the same reading as an earlier one. If the meter reports its time, equal
-/// times mean the same reading. Stock Kepler answers from the same snapshot within its staleness. The first
-/// of such scrapes is nearest to the time of the snapshot.
-fn shows_same(earlier: &Reading, later: &Reading) -> bool {
-    match (earlier.meter_unix_seconds, later.meter_unix_seconds) {
-        (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),
-        (None, None) => {
-            earlier
-                .at_unix_seconds()
-                .total_cmp(&later.at_unix_seconds())
-                .is_eq()
-                || (earlier.node_joules.total_cmp(&later.node_joules).is_eq()
-                    && earlier.active_joules == later.active_joules
-                    && earlier.idle_joules == later.idle_joules
-                    && earlier.pods == later.pods
-                    && earlier.meter == later.meter)
-        }
-        _ => false,
-    }
 }
 
 fn mark(reading: &Reading) -> ReadingMark {

@@ -164,23 +164,18 @@ impl OpenAttempt<'_> {
     /// Time until the reader has a reading of this time or of a later one, in seconds, if the meter answers.
     pub(super) fn seconds_until_read(&self, unix_seconds: f64) -> f64 {
         let interval_seconds = protocol::SCRAPE_INTERVAL.as_secs_f64();
-        let latest = self.session().and_then(|session| session.readings.last());
-        latest.map_or(interval_seconds, |latest| {
-            let missing_seconds = unix_seconds - latest.at_unix_seconds();
+        let newest = self.session().and_then(newest);
+        newest.map_or(interval_seconds, |newest| {
+            let missing_seconds = unix_seconds - newest.at_unix_seconds();
             let scrapes = (missing_seconds / interval_seconds).ceil();
-            let read = latest.scraped_at_unix_seconds + scrapes * interval_seconds;
+            let read = newest.scraped_at_unix_seconds + scrapes * interval_seconds;
             read - self.operator_unix_seconds()
         })
     }
 
     /// How long the meter has given no new reading, by the operator's clock only.
     pub(super) fn silent_seconds(&self) -> f64 {
-        let newest = self.session().and_then(|session| {
-            let readings = &session.readings;
-            let at = readings.last()?.at_unix_seconds();
-            let is_newest = |reading: &&Reading| reading.at_unix_seconds() >= at;
-            readings.iter().rev().take_while(is_newest).last()
-        });
+        let newest = self.session().and_then(newest);
         newest.map_or(0.0, |reading| {
             self.operator_unix_seconds() - reading.scraped_at_unix_seconds
         })
@@ -353,5 +348,13 @@ pub(super) fn first_reading(session: &Session) -> Option<f64> {
 
 /// Time of the newest reading, in Unix seconds of the readings' clock.
 pub(super) fn last_reading(session: &Session) -> Option<f64> {
-    session.readings.last().map(Reading::at_unix_seconds)
+    newest(session).map(Reading::at_unix_seconds)
+}
+
+/// The newest reading: the first of the scrapes that showed it. A repeated reading does not reach the end of a window.
+fn newest(session: &Session) -> Option<&Reading> {
+    let mut scrapes = session.readings.iter().rev();
+    let last = scrapes.next()?;
+    let repeated = scrapes.take_while(|earlier| last.repeats(earlier)).last();
+    repeated.or(Some(last))
 }
