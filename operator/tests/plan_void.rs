@@ -401,6 +401,7 @@ fn the_baseline_begins_after_the_settling_time_on_a_meter_without_a_clock() {
             }
             let mut later = session.readings.last().unwrap().clone();
             later.scraped_at_unix_seconds = world.now + ahead + 60.0;
+            later.node_joules += 100.0;
             Arc::make_mut(&mut session.readings)[0].scraped_at_unix_seconds =
                 world.now + ahead - 30.0;
             Arc::make_mut(&mut session.readings).push(later);
