@@ -138,23 +138,29 @@ fn a_repeated_reading_does_not_end_a_baseline() {
     world.advance_to(world.loads[0].end + 10.0);
     let figures = world.plan(0);
     let end = record(&figures).idle_after.unwrap().end_unix_seconds;
-    let repeated_from = |end: f64| {
-        changed(&world, |observed| {
-            let session = observed.sessions.values_mut().next().unwrap();
-            let readings = Arc::make_mut(&mut session.readings);
-            let first = readings.partition_point(|it| it.at_unix_seconds() < end);
-            let newest = readings[first - 1].clone();
-            for repeated in &mut readings[first..] {
-                *repeated = Reading {
-                    scraped_at_unix_seconds: repeated.scraped_at_unix_seconds,
-                    ..newest.clone()
-                };
-            }
-        })
-    };
-    assert_eq!(repeated_from(end).record(), None);
-    let read_once_more = repeated_from(end + 1.0);
+    assert_eq!(repeated_from(&world, end).record(), None);
+    let read_once_more = repeated_from(&world, end + 1.0);
     assert_eq!(record(&read_once_more).energy, record(&figures).energy);
+    // The operator does not wait forever.
+    world.advance_to(world.now + 16.0);
+    let silent = repeated_from(&world, end);
+    assert_void(&silent, Reason::ReadingsInterrupted.as_str());
+}
+
+/// The plan if the meter has shown nothing new from this time on.
+fn repeated_from(world: &World, unix_seconds: f64) -> Plan {
+    changed(world, |observed| {
+        let session = observed.sessions.values_mut().next().unwrap();
+        let readings = Arc::make_mut(&mut session.readings);
+        let first = readings.partition_point(|it| it.at_unix_seconds() < unix_seconds);
+        let newest = readings[first - 1].clone();
+        for repeated in &mut readings[first..] {
+            *repeated = Reading {
+                scraped_at_unix_seconds: repeated.scraped_at_unix_seconds,
+                ..newest.clone()
+            };
+        }
+    })
 }
 
 #[test]
