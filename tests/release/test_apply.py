@@ -23,7 +23,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     subprocess.run(["openssl", "genrsa", "-out", "account.key"], cwd=folder, check=True, capture_output=True)
     (folder / "tokens.csv").write_text('admin,admin,admin,"system:masters"\n')
     store = f"unix://{folder}/kine.sock"
-    kine = [program("FRUGALITY_KINE", "kine"), "--listen-address", store, "--metrics-bind-address", "0"]
+    kine = [program("FRUGALITY_KINE", "kine"), "--listen-address", store]
     kine += ["--endpoint", f"sqlite://{folder}/state.db?_journal=WAL&cache=shared&_synchronous=OFF"]
     server = [program("FRUGALITY_KUBE_APISERVER", "kube-apiserver"), f"--etcd-servers={store}"]
     server += ["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--cert-dir=."]

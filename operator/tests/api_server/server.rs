@@ -93,7 +93,7 @@ pub(crate) struct Server {
 /// Both programs, until the tests' process ends. `$1` is the folder, `$2` the port.
 const KEEPER: &str = r#"
 cd "$1" || exit
-"$FRUGALITY_KINE" --listen-address "unix://$1/kine.sock" --metrics-bind-address 0 \
+"$FRUGALITY_KINE" --listen-address "unix://$1/kine.sock" \
   --endpoint "sqlite://$1/state.db?_journal=WAL&cache=shared&_busy_timeout=30000&_synchronous=OFF" >kine.log 2>&1 &
 kine=$!
 "$FRUGALITY_KUBE_APISERVER" --etcd-servers="unix://$1/kine.sock" \
