@@ -29,7 +29,7 @@ use crate::{
         metrics::{AttemptLabels, Metrics, ReconcileResult},
         moments::Moments,
         observe::{ObserveError, Places, observe, services_of, stored},
-        pods::ChangedPod,
+        pods::{ChangedPod, PodStages},
         probe::Prober,
         reader::Reader,
         resting::IdlePass,
@@ -344,7 +344,10 @@ pub async fn run(context: Arc<PassContext>) {
     let known = controller.store();
     let pods = Api::<ChangedPod>::all(context.client.clone());
     let of_benchmarks = watcher::Config::default().labels(LABEL_BENCHMARK_UID);
-    let controller = controller.watches(pods, of_benchmarks, move |pod| pod.benchmark(&known));
+    let stages = PodStages::default();
+    let controller = controller.watches(pods, of_benchmarks, move |pod: ChangedPod| {
+        stages.benchmark(&pod, &known)
+    });
     let woken = stream::unfold(context.clone(), |context| async move {
         context.signals.woken.notified().await;
         Some(((), context))

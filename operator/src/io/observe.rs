@@ -20,7 +20,7 @@ use crate::{
             },
             entries::Entries,
             nodes::node_facts,
-            pods::{belongs_to, controller, foreign_pod, has_ended, pod_facts},
+            pods::{belongs_to, controller, foreign_pod, pod_facts},
             queue::{unlisted_holders, unlisted_owners},
             reading::list,
             rights::is_forbidden,
@@ -48,6 +48,7 @@ use kube::{Api, Client, ResourceExt, api::ListParams, client::Body, core::Deseri
 pub use self::reading::{ObserveError, Places, Remembered};
 pub(crate) use self::{
     children::services_of,
+    pods::{containers, evicted, has_ended, ready_since, waiting},
     queue::{lock, peer},
 };
 

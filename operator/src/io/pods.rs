@@ -1,6 +1,11 @@
 //! A change of a pod starts a pass over its benchmark: the next step of an attempt usually waits for a pod.
 
-use k8s_openapi::api::core::v1::Pod;
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use kube::{
     Resource, ResourceExt,
     api::ObjectMeta,
@@ -8,26 +13,200 @@ use kube::{
 };
 use serde::Deserialize;
 
-use crate::{api::LABEL_BENCHMARK_UID, io::known::KnownBenchmark};
+use crate::{
+    api::LABEL_BENCHMARK_UID,
+    io::{
+        known::KnownBenchmark,
+        observe::{containers, evicted, has_ended, ready_since, waiting},
+    },
+};
 
-/// A pod of a benchmark, without its spec and its status.
+/// A pod of a benchmark, without its spec.
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = Pod)]
 pub(crate) struct ChangedPod {
     metadata: ObjectMeta,
+    #[serde(default)]
+    status: PodStatus,
 }
 
 impl ChangedPod {
     /// The benchmark that the pod belongs to.
-    pub(crate) fn benchmark(
-        &self,
-        known: &Store<KnownBenchmark>,
-    ) -> Option<ObjectRef<KnownBenchmark>> {
+    fn benchmark(&self, known: &Store<KnownBenchmark>) -> Option<ObjectRef<KnownBenchmark>> {
         let uid = self.labels().get(LABEL_BENCHMARK_UID)?;
         let is_its = |it: &KnownBenchmark| {
             it.uid().as_ref() == Some(uid) && it.namespace() == self.namespace()
         };
         let benchmark = known.find(is_its)?;
         Some(ObjectRef::from_obj(&*benchmark))
+    }
+
+    fn stage(&self) -> PodStage {
+        let pod = Pod {
+            status: Some(self.status.clone()),
+            ..Pod::default()
+        };
+        let containers = || containers(&self.status);
+        let ends = |container: &ContainerStatus| {
+            let state = container.state.as_ref();
+            let has_ended = state.is_some_and(|state| state.terminated.is_some());
+            container.restart_count + i32::from(has_ended)
+        };
+        PodStage {
+            ready: ready_since(&pod).is_some(),
+            over: has_ended(&pod) || evicted(&pod).is_some(),
+            ends: containers().map(ends).sum(),
+            waiting: containers().find_map(waiting).map(|(reason, _)| reason),
+        }
+    }
+
+    /// Whether the pod may have gone: the watch does not tell which change is the last one.
+    fn may_have_gone(&self) -> bool {
+        let mut states = containers(&self.status).filter_map(|it| it.state.as_ref());
+        self.metadata.deletion_timestamp.is_some() && states.all(|state| state.running.is_none())
+    }
+}
+
+/// What a step may wait for in a pod.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct PodStage {
+    ready: bool,
+    /// The pod has ended, or the cluster has evicted it.
+    over: bool,
+    /// How often its containers have ended.
+    ends: i32,
+    /// Why a container can't start.
+    waiting: Option<String>,
+}
+
+/// The stages of the pods that exist. A pod changes four or more times before it is ready, and no step waits for most of
+/// these changes. A pass over such a change would delay the pass over the next one.
+#[derive(Debug, Default)]
+pub(crate) struct PodStages {
+    by_uid: Mutex<HashMap<String, PodStage>>,
+}
+
+impl PodStages {
+    /// The benchmark that gets a pass because of this change of a pod.
+    pub(crate) fn benchmark(
+        &self,
+        pod: &ChangedPod,
+        known: &Store<KnownBenchmark>,
+    ) -> Option<ObjectRef<KnownBenchmark>> {
+        if self.advance(pod) {
+            pod.benchmark(known)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the pod has reached another stage, or may have gone.
+    fn advance(&self, pod: &ChangedPod) -> bool {
+        let uid = pod.uid().unwrap_or_default();
+        let mut by_uid = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        if pod.may_have_gone() {
+            by_uid.remove(&uid);
+            return true;
+        }
+        let stage = pod.stage();
+        let is_new = by_uid.get(&uid).unwrap_or(&PodStage::default()) != &stage;
+        by_uid.insert(uid, stage);
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(uid: &str, deleted: bool, status: Value) -> ChangedPod {
+        let mut metadata = json!({"name": "shop-0", "uid": uid});
+        if deleted {
+            metadata["deletionTimestamp"] = "2026-11-29T12:00:00Z".into();
+        }
+        serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+    }
+
+    fn status(ready: bool, state: Value) -> Value {
+        json!({
+            "phase": "Running",
+            "conditions": [
+                {"type": "PodScheduled", "status": "True"},
+                {"type": "Ready", "status": if ready { "True" } else { "False" }, "lastTransitionTime": "2026-11-29T12:00:00Z"},
+            ],
+            "containerStatuses": [
+                {"name": "server", "image": "", "imageID": "", "ready": ready, "restartCount": 0, "state": state},
+            ],
+        })
+    }
+
+    fn starts_passes(changes: Vec<ChangedPod>) -> Vec<bool> {
+        let stages = PodStages::default();
+        changes.iter().map(|pod| stages.advance(pod)).collect()
+    }
+
+    #[test]
+    fn only_changes_that_a_step_may_wait_for_start_a_pass() {
+        let creating = json!({"waiting": {"reason": "ContainerCreating"}});
+        let running = json!({"running": {"startedAt": "2026-11-29T12:00:00Z"}});
+        let ended = json!({"terminated": {"exitCode": 0}});
+        let changes = vec![
+            pod("a", false, json!({"phase": "Pending"})),
+            pod(
+                "a",
+                false,
+                json!({"conditions": [{"type": "PodScheduled", "status": "True"}]}),
+            ),
+            pod("a", false, status(false, creating)),
+            pod("a", false, status(false, running.clone())),
+            pod("a", false, status(true, running.clone())),
+            pod("a", false, status(true, running.clone())),
+            pod("a", true, status(true, running)),
+            pod("a", true, status(false, ended.clone())),
+            pod("a", true, status(false, ended)),
+        ];
+        assert_eq!(
+            starts_passes(changes),
+            [false, false, false, false, true, false, false, true, true],
+            "ready, then ended, then gone"
+        );
+    }
+
+    #[test]
+    fn failures_and_ends_start_a_pass() {
+        let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
+        let evicted = json!({"phase": "Failed", "reason": "Evicted"});
+        for (what, change) in [
+            ("image", status(false, waiting("ErrImagePull"))),
+            (
+                "crash",
+                status(false, json!({"terminated": {"exitCode": 1}})),
+            ),
+            ("eviction", evicted),
+        ] {
+            assert_eq!(
+                starts_passes(vec![pod("a", false, change)]),
+                [true],
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    fn pods_that_have_gone_are_forgotten() {
+        let stages = PodStages::default();
+        let running = || status(true, json!({"running": {}}));
+        for (uid, deleted) in [("a", false), ("b", false), ("a", true)] {
+            stages.advance(&pod(uid, deleted, running()));
+        }
+        stages.advance(&pod(
+            "a",
+            true,
+            status(false, json!({"terminated": {"exitCode": 0}})),
+        ));
+        let left: Vec<_> = stages.by_uid.lock().unwrap().keys().cloned().collect();
+        assert_eq!(left, ["b"]);
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn foreign_pod(pod: &Pod, nodes: &[NodeFacts]) -> ForeignPod {
     }
 }
 
-pub(super) fn containers(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
+pub(crate) fn containers(status: &PodStatus) -> impl Iterator<Item = &ContainerStatus> {
     let init = status.init_container_statuses.iter();
     init.chain(&status.container_statuses).flatten()
 }
@@ -128,7 +128,7 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
 /// Why the cluster ended or evicted a pod. A kubelet writes its reason into the status of a pod that it fails
 /// (`Evicted`, `OutOfcpu`, `Terminated` at the node's shutdown). Evictions by the API, taints and preemption show
 /// as the condition `DisruptionTarget`.
-pub(super) fn evicted(pod: &Pod) -> Option<String> {
+pub(crate) fn evicted(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let words = |reason: Option<&String>, message: Option<&String>| {
         let reason = reason.map_or("no reason given", String::as_str);
@@ -184,7 +184,7 @@ pub(super) fn scheduled(status: &PodStatus) -> Option<f64> {
     Some(unix_seconds(scheduled.last_transition_time.as_ref()?.0))
 }
 
-pub(super) fn has_ended(pod: &Pod) -> bool {
+pub(crate) fn has_ended(pod: &Pod) -> bool {
     let phase = pod
         .status
         .as_ref()
@@ -192,7 +192,7 @@ pub(super) fn has_ended(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-pub(super) fn ready_since(pod: &Pod) -> Option<f64> {
+pub(crate) fn ready_since(pod: &Pod) -> Option<f64> {
     let ready = pod
         .status
         .as_ref()?
@@ -204,7 +204,7 @@ pub(super) fn ready_since(pod: &Pod) -> Option<f64> {
 }
 
 /// Why a container has not started. A pod that is only being set up has no useful reason.
-pub(super) fn waiting(container: &ContainerStatus) -> Option<(String, String)> {
+pub(crate) fn waiting(container: &ContainerStatus) -> Option<(String, String)> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.clone()?;
     (reason != "ContainerCreating" && reason != "PodInitializing")
