@@ -970,7 +970,7 @@ fn every_pod_that_the_operator_adds_has_resources() {
     assert_eq!(of(&prepare.containers[0])["requests"]["cpu"], "10m");
     assert_eq!(of(&prepare.containers[0])["limits"]["memory"], "256Mi");
     let seed = made(&benchmark, |builder, _, node| {
-        builder.seed(database(), node)
+        builder.seed(database(), node, None)
     });
     let ChildObject::Job(seed) = seed else {
         panic!("not a Job");
@@ -998,7 +998,7 @@ fn every_pod_of_a_run_has_the_installations_tolerations_priority_and_secrets() {
             node,
             None,
         ));
-        objects.push(builder.seed(database, node));
+        objects.push(builder.seed(database, node, None));
         objects.push(builder.database_server(database, node));
         objects.push(builder.database_cluster(database, node));
         objects

@@ -599,7 +599,7 @@ fn a_ready_database_is_filled_once() {
     let seeds = seeding.slots[0]
         .children
         .iter()
-        .filter(|child| child.facts.name.ends_with("-seed"));
+        .filter(|child| child.facts.name.contains("-seed"));
     assert_eq!(seeds.count(), 1);
 }
 
@@ -802,7 +802,7 @@ fn the_status_says_why_a_seeds_pod_is_refused() {
 }
 
 fn deleted_seeds(plan: &Plan) -> usize {
-    let is_seed = |it: &&Deletion| it.kind == ChildKind::Job && it.name.ends_with("-seed");
+    let is_seed = |it: &&Deletion| it.kind == ChildKind::Job && it.name.contains("-seed");
     plan.delete.iter().filter(is_seed).count()
 }
 

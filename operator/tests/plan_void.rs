@@ -894,7 +894,7 @@ fn the_figures_are_recorded_before_the_candidate_is_removed() {
     assert!(has(ChildKind::Deployment));
     // The Jobs of the attempt have the count before the load. The Job that restores the database gets its name.
     let mut jobs = plan.delete.iter().filter(|it| it.kind == ChildKind::Job);
-    assert!(has(ChildKind::Job) && jobs.all(|job| job.name.ends_with("-seed")));
+    assert!(has(ChildKind::Job) && jobs.all(|job| job.name.contains("-seed")));
     // The figures survive the operator: it needs no reading any more.
     let energy = figures.energy.clone();
     world.kill_operator();
@@ -1060,7 +1060,7 @@ fn the_database_is_restored_before_each_attempt_once_the_last_one_is_gone() {
             assert_eq!(restored, opened, "one for each attempt");
         }
         let is_seed = |object: &&ChildObject| {
-            object.kind() == ChildKind::Job && object.name().ends_with("-seed")
+            object.kind() == ChildKind::Job && object.name().contains("-seed")
         };
         if plan.create.iter().any(|object| is_seed(&object)) {
             restored += 1;
@@ -1071,6 +1071,66 @@ fn the_database_is_restored_before_each_attempt_once_the_last_one_is_gone() {
         }
     }
     assert_eq!(opened, 10);
+}
+
+#[test]
+fn the_database_is_restored_when_the_containers_of_the_candidate_have_ended() {
+    let mut world = load_over();
+    let slot = world.wait();
+    world.pass(slot);
+    let restores = |change: &dyn Fn(&mut Observed)| {
+        let mut observed = world.observed(slot);
+        // The earlier Job is deleted faster than the candidate.
+        observed
+            .children
+            .retain(|child| !child.name.contains("-seed"));
+        let server = pod_in(&mut observed, Role::Candidate);
+        server.deleting = true;
+        server.ended = true;
+        server.started_unix_seconds = None;
+        change(&mut observed);
+        let benchmark = &world.slots[slot].benchmark;
+        let plan = plan(benchmark, &observed, &world.config, world.now);
+        let created = plan.create.iter().map(ChildObject::name);
+        let seeds: Vec<_> = created.filter(|name| name.contains("-seed-")).collect();
+        assert!(seeds.len() <= 1, "{seeds:?}");
+        seeds.len() == 1
+    };
+    assert!(restores(&|_| {}));
+    for (why, change) in [
+        (
+            "a container runs",
+            (|observed| pod_in(observed, Role::Candidate).started_unix_seconds = Some(1.0))
+                as fn(&mut Observed),
+        ),
+        ("it may start again", |observed| {
+            pod_in(observed, Role::Candidate).ended = false;
+        }),
+        ("its Deployment makes another pod", |observed| {
+            pod_in(observed, Role::Candidate).deleting = false;
+        }),
+        ("its Deployment is not being deleted", |observed| {
+            for child in &mut observed.children {
+                child.deleting = false;
+            }
+        }),
+        ("its Deployment may be about to make a pod", |observed| {
+            observed
+                .pods
+                .retain(|pod| pod.role != Role::Candidate.as_str());
+        }),
+    ] {
+        assert!(!restores(&change), "{why}");
+    }
+    let without_servers = |observed: &mut Observed| {
+        observed
+            .pods
+            .retain(|pod| pod.role != Role::Candidate.as_str());
+        observed
+            .children
+            .retain(|child| child.kind == ChildKind::Job);
+    };
+    assert!(restores(&without_servers));
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn is_root() -> bool {
 fn seed() -> Container {
     let benchmark = two_with(&[("/database/seed/contacts", json!(500))]);
     let job = common::made(&benchmark, |builder, _, node| {
-        builder.seed(benchmark.spec.database.as_ref().unwrap(), node)
+        builder.seed(benchmark.spec.database.as_ref().unwrap(), node, None)
     });
     first_container(job)
 }

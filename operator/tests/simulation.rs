@@ -304,7 +304,7 @@ fn a_standalone_database_that_lost_its_pod_is_filled_again() {
         };
         let open = world.slots[0].trials.iter().any(needs_database);
         let plan = world.pass(slot);
-        let seed = |child: &ChildObject| child.name().ends_with("-seed");
+        let seed = |child: &ChildObject| child.name().contains("-seed");
         if plan.create.iter().any(seed) {
             assert!(
                 !open,
@@ -327,7 +327,7 @@ fn the_run_waits_for_the_pod_of_a_new_seed() {
     let mut world = World::new([standalone()]);
     world.run_until("a load", |world| !world.loads.is_empty());
     world.replace_pod(0, Role::Database);
-    let seed = |child: &ChildObject| child.name().ends_with("-seed");
+    let seed = |child: &ChildObject| child.name().contains("-seed");
     loop {
         let slot = world.wait();
         if world.pass(slot).create.iter().any(seed) {

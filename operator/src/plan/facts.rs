@@ -20,9 +20,12 @@ pub use self::{
 };
 use crate::{
     api::{FrugalityBaseline, FrugalityTrial},
-    plan::facts::{
-        addresses::{Endpoints, ServiceFacts},
-        contents::Contents,
+    plan::{
+        facts::{
+            addresses::{Endpoints, ServiceFacts},
+            contents::Contents,
+        },
+        names,
     },
 };
 
@@ -209,6 +212,14 @@ pub struct Child {
     pub service: Option<ServiceFacts>,
 }
 
+impl Child {
+    /// Whether it is the Job that fills or restores the database of this run.
+    #[must_use]
+    pub fn is_seed_job(&self, benchmark: &str, run: &str) -> bool {
+        self.kind == ChildKind::Job && names::is_seed_name(&self.name, benchmark, run)
+    }
+}
+
 /// A pod of this benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodFacts {
@@ -259,6 +270,14 @@ pub struct PodFacts {
     pub images: BTreeMap<String, String>,
     /// What its containers run, by name.
     pub contents: BTreeMap<String, Contents>,
+}
+
+impl PodFacts {
+    /// Whether none of its containers runs or will run again. A kubelet that does not answer leaves them in the status as running.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.deleting && self.ended && self.started_unix_seconds.is_none()
+    }
 }
 
 /// How a server that is not ready answered the operator's readiness probe.

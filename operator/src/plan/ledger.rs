@@ -161,6 +161,14 @@ impl<'a> Ledger<'a> {
         i32::try_from(void.len()).unwrap_or(i32::MAX)
     }
 
+    /// Name of the entry that was opened last.
+    #[must_use]
+    pub fn last_opened(&self) -> Option<&'a str> {
+        let entries = self.entries.iter();
+        let opened = entries.max_by_key(|entry| (entry.creation_timestamp(), entry.name_any()))?;
+        opened.metadata.name.as_deref()
+    }
+
     /// When the last entry got its outcome.
     #[must_use]
     pub fn last_finished(&self) -> Option<Timestamp> {

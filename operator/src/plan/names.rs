@@ -69,10 +69,22 @@ pub fn database_name(benchmark: &str, run: &str) -> String {
     format!("{benchmark}-{run}-db")
 }
 
-/// Name of the Job that fills the database.
+/// Name of the Job that fills the database, or restores it `after` an attempt; at most 53 characters. On the box a Job got its
+/// pod up to a second later if another Job of the same name had just been deleted.
 #[must_use]
-pub fn seed_name(benchmark: &str, run: &str) -> String {
-    format!("{benchmark}-{run}-seed")
+pub fn seed_name(benchmark: &str, run: &str, after: Option<&str>) -> String {
+    let first = format!("{benchmark}-{run}-seed");
+    match after {
+        Some(attempt) => format!("{first}-{}", hex_digest(attempt.as_bytes(), 4)),
+        None => first,
+    }
+}
+
+/// Whether a Job has a name of [`seed_name`].
+#[must_use]
+pub fn is_seed_name(name: &str, benchmark: &str, run: &str) -> bool {
+    let rest = name.strip_prefix(&seed_name(benchmark, run, None));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 /// Name of the Job that checks the database of one attempt; at most 49 characters.
@@ -138,6 +150,8 @@ mod tests {
         );
         assert!(name.len() <= 63, "{} has {}", name, name.len());
         assert!(database_name(&"b".repeat(30), "01234567").len() <= 50);
+        let seed = seed_name(&"b".repeat(30), "01234567", Some(&name));
+        assert!(seed.len() <= 63);
         assert!(backend_name(&"b".repeat(30), &name, &"c".repeat(15)).len() <= 57);
     }
 
@@ -150,5 +164,26 @@ mod tests {
             assert_eq!(names.iter().filter(|other| *other == name).count(), 1);
         }
         assert!(names[0].starts_with("frugality-node-pi-1-"));
+    }
+
+    #[test]
+    fn each_restore_has_a_name_of_its_own() {
+        let name = |after| seed_name("shop", "01234567", after);
+        let names = [
+            name(None),
+            name(Some("shop-01234567-b01-rust-1")),
+            name(Some("shop-01234567-b01-rust-2")),
+        ];
+        assert!(names[0] != names[1] && names[1] != names[2]);
+        for name in &names {
+            assert!(is_seed_name(name, "shop", "01234567"), "{name}");
+        }
+        for other in [
+            "shop-01234567-seeds",
+            "shop-76543210-seed",
+            "shop-01234567-db-1-initdb",
+        ] {
+            assert!(!is_seed_name(other, "shop", "01234567"), "{other}");
+        }
     }
 }

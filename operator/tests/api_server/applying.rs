@@ -357,7 +357,7 @@ async fn a_foreign_object_with_the_name_is_a_conflict_of_names() {
     let on = selector(node.unwrap());
     let database = benchmark.spec.database.as_ref().unwrap();
     let mut objects = servers(&stage, &benchmark);
-    objects.push(stage.build(&benchmark, |builder| builder.seed(database, &on)));
+    objects.push(stage.build(&benchmark, |builder| builder.seed(database, &on, None)));
     objects.push(stage.build(&benchmark, |builder| {
         builder.database_cluster(database, &on)
     }));

@@ -39,7 +39,7 @@ fn objects(stage: &Stage, benchmark: &FrugalityBenchmark) -> Vec<ChildObject> {
         ));
         if let Some(database) = &benchmark.spec.database {
             objects.push(builder.prepare(database, ATTEMPT, &on));
-            objects.push(builder.seed(database, &on));
+            objects.push(builder.seed(database, &on, None));
             objects.push(builder.database_cluster(database, &on));
             objects.push(builder.database_service());
             objects.push(builder.database_secret("uid-of-the-service"));

@@ -34,9 +34,14 @@ pub const SEED_CONTAINER: &str = "seed";
 pub(super) const ROWS_SQL: &str = include_str!("rows.sql");
 
 impl Builder<'_> {
-    /// The Job that fills the database, as the application's own role.
+    /// The Job that fills the database, or restores it `after` an attempt, as the application's own role.
     #[must_use]
-    pub fn seed(&self, database: &Database, measured: &BTreeMap<String, String>) -> ChildObject {
+    pub fn seed(
+        &self,
+        database: &Database,
+        measured: &BTreeMap<String, String>,
+        after: Option<&str>,
+    ) -> ChildObject {
         let mut env = self.database_env();
         env.push(literal("ROWS_SQL", ROWS_SQL));
         env.push(literal("STATE_SQL", STATE_SQL));
@@ -89,7 +94,7 @@ impl Builder<'_> {
             resources: Some(self.config.pods.helper_resources.clone()),
             ..restricted_container(database_user(database))
         };
-        let name = names::seed_name(&self.benchmark.name_any(), self.run);
+        let name = names::seed_name(&self.benchmark.name_any(), self.run, after);
         self.job(
             &name,
             Role::Seed,

@@ -9,7 +9,7 @@ use crate::{
     plan::{
         action::Plan,
         context::{BUSY_REQUEUE_SECONDS, Context, SOON_SECONDS, Stage, is_of_attempt},
-        facts::{Child, ChildKind},
+        facts::Child,
         ledger::Next,
         names,
         placement::nodes::Nodes,
@@ -123,7 +123,7 @@ fn terminating(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
         return Continue(());
     };
     // The operator deletes the Job that restores the database after each attempt.
-    let seed = names::seed_name(&context.benchmark.name_any(), context.run);
+    let seed = names::seed_name(&context.benchmark.name_any(), context.run, None);
     let reason = if context.ledger.is_begun() && leaving.contains(&seed) {
         Reason::Measuring
     } else {
@@ -142,10 +142,9 @@ fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     }
     // The Job that restored the database for this attempt makes room for the Job of the next one. A measured attempt has
     // done this already.
-    let seed = names::seed_name(&context.benchmark.name_any(), context.run);
+    let benchmark = context.benchmark.name_any();
     let is_seed = |child: &Child| {
-        child.kind == ChildKind::Job
-            && child.name == seed
+        child.is_seed_job(&benchmark, context.run)
             && context.has_attempt_since(child.created_unix_seconds - 1.0)
     };
     Break(Plan {

@@ -10,19 +10,17 @@ use crate::{
             provider::{DatabaseState, Made},
         },
         facts::{
-            AfterRefusal, Child, ChildKind, PodFacts,
+            AfterRefusal, Child, PodFacts,
             contents::{contents_of, difference},
             pods::{database_facts, describe_end, image_failure},
         },
         ledger::Next,
-        names,
         objects::{SEED_CONTAINER, expected_rows},
         placement::nodes::Nodes,
         settings::Settings,
     },
     time,
 };
-use kube::ResourceExt;
 use std::ops::ControlFlow::{Break, Continue};
 
 /// Time limit for the database to become ready, in seconds. On a Pi with an SD card and without a cached image, the
@@ -147,7 +145,8 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
             Vec::new(),
         );
     }
-    filled(context, database, &made, builder.seed(database, &on))
+    let filler = builder.seed(database, &on, context.ledger.last_opened());
+    filled(context, database, &made, filler)
 }
 
 /// The next step to a filled database, if the database is ready. `filler` is the Job that fills it.
@@ -157,12 +156,7 @@ fn filled(
     made: &Made,
     filler: ChildObject,
 ) -> Prepared {
-    let seed = names::seed_name(&context.benchmark.name_any(), context.run);
-    let job = context
-        .observed
-        .children
-        .iter()
-        .find(|child| child.kind == ChildKind::Job && child.name == seed);
+    let job = context.seed_jobs().next();
     if let Some(job) = job
         && job.created_unix_seconds < made.data_since_unix_seconds
     {

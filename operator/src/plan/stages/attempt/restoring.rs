@@ -16,7 +16,6 @@ use crate::{
         action::Deletion,
         context::{RESTORING, SOON_SECONDS},
         facts::{Child, ChildKind, PodFacts, Termination, pods::counted_transactions},
-        names,
         objects::{INJECTOR_CONTAINER, PREPARE_CONTAINER, SEED_CONTAINER},
         placement::nodes,
         report::trial::TrialFigures,
@@ -89,25 +88,34 @@ impl OpenAttempt<'_> {
         if self.seed_jobs().next().is_some() {
             return step;
         }
-        let mut pods = self.observed.pods.iter();
-        let has_pods = pods.any(|pod| {
-            pod.role == Role::Candidate.as_str() && pod.trial.as_deref() == Some(self.name())
-        });
-        if has_pods {
-            step.again_seconds = POLL_SECONDS;
-        } else if self.children().all(|child| child.kind == ChildKind::Job) {
+        let pods = || {
+            let is_server = |pod: &&PodFacts| {
+                pod.role == Role::Candidate.as_str() && pod.trial.as_deref() == Some(self.name())
+            };
+            self.observed.pods.iter().filter(is_server)
+        };
+        // Kubernetes removes a pod about a second after its containers have ended. Without a pod, it may be about to make one until the
+        // Deployment is gone.
+        let has_stopped = pods().all(PodFacts::has_stopped)
+            && self.children().all(|child| match child.kind {
+                ChildKind::Deployment => child.deleting && pods().next().is_some(),
+                _ => true,
+            });
+        if has_stopped {
             let database = self.builder.benchmark.spec.database.as_ref();
             let on = nodes::selector(self.measured);
-            let seed = database.map(|database| self.builder.seed(database, &on));
+            let seed = database.map(|database| self.builder.seed(database, &on, Some(self.name())));
             step.create.extend(seed);
+        } else if pods().next().is_some() {
+            step.again_seconds = POLL_SECONDS;
         }
         step
     }
 
     fn seed_jobs(&self) -> impl Iterator<Item = &Child> {
-        let seed = names::seed_name(&self.builder.benchmark.name_any(), self.builder.run);
+        let benchmark = self.builder.benchmark.name_any();
         let children = self.observed.children.iter();
-        children.filter(move |child| child.kind == ChildKind::Job && child.name == seed)
+        children.filter(move |child| child.is_seed_job(&benchmark, self.builder.run))
     }
 
     /// The Job that counts the transactions and restores the database for the next attempt.
