@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(uid: &str, deleted: bool, status: Value) -> ChangedPod {
+    fn pod(uid: &str, deleted: bool, status: &Value) -> ChangedPod {
         let mut metadata = json!({"name": "shop-0", "uid": uid});
         if deleted {
             metadata["deletionTimestamp"] = "2026-11-29T12:00:00Z".into();
@@ -129,7 +129,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
     }
 
-    fn status(ready: bool, state: Value) -> Value {
+    fn status(ready: bool, state: &Value) -> Value {
         json!({
             "phase": "Running",
             "conditions": [
@@ -142,33 +142,30 @@ mod tests {
         })
     }
 
-    fn starts_passes(changes: Vec<ChangedPod>) -> Vec<bool> {
+    fn starts_passes(changes: &[ChangedPod]) -> Vec<bool> {
         let stages = PodStages::default();
         changes.iter().map(|pod| stages.advance(pod)).collect()
     }
 
     #[test]
     fn only_changes_that_a_step_may_wait_for_start_a_pass() {
+        let scheduled = json!({"conditions": [{"type": "PodScheduled", "status": "True"}]});
         let creating = json!({"waiting": {"reason": "ContainerCreating"}});
         let running = json!({"running": {"startedAt": "2026-11-29T12:00:00Z"}});
         let ended = json!({"terminated": {"exitCode": 0}});
-        let changes = vec![
-            pod("a", false, json!({"phase": "Pending"})),
-            pod(
-                "a",
-                false,
-                json!({"conditions": [{"type": "PodScheduled", "status": "True"}]}),
-            ),
-            pod("a", false, status(false, creating)),
-            pod("a", false, status(false, running.clone())),
-            pod("a", false, status(true, running.clone())),
-            pod("a", false, status(true, running.clone())),
-            pod("a", true, status(true, running)),
-            pod("a", true, status(false, ended.clone())),
-            pod("a", true, status(false, ended)),
+        let changes = [
+            pod("a", false, &json!({"phase": "Pending"})),
+            pod("a", false, &scheduled),
+            pod("a", false, &status(false, &creating)),
+            pod("a", false, &status(false, &running)),
+            pod("a", false, &status(true, &running)),
+            pod("a", false, &status(true, &running)),
+            pod("a", true, &status(true, &running)),
+            pod("a", true, &status(false, &ended)),
+            pod("a", true, &status(false, &ended)),
         ];
         assert_eq!(
-            starts_passes(changes),
+            starts_passes(&changes),
             [false, false, false, false, true, false, false, true, true],
             "ready, then ended, then gone"
         );
@@ -176,36 +173,30 @@ mod tests {
 
     #[test]
     fn failures_and_ends_start_a_pass() {
-        let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
-        let evicted = json!({"phase": "Failed", "reason": "Evicted"});
+        let crashed = json!({"terminated": {"exitCode": 1}});
+        let without_image = json!({"waiting": {"reason": "ErrImagePull"}});
         for (what, change) in [
-            ("image", status(false, waiting("ErrImagePull"))),
-            (
-                "crash",
-                status(false, json!({"terminated": {"exitCode": 1}})),
-            ),
-            ("eviction", evicted),
+            ("image", status(false, &without_image)),
+            ("crash", status(false, &crashed)),
+            ("eviction", json!({"phase": "Failed", "reason": "Evicted"})),
         ] {
-            assert_eq!(
-                starts_passes(vec![pod("a", false, change)]),
-                [true],
-                "{what}"
-            );
+            assert_eq!(starts_passes(&[pod("a", false, &change)]), [true], "{what}");
         }
     }
 
     #[test]
     fn pods_that_have_gone_are_forgotten() {
         let stages = PodStages::default();
-        let running = || status(true, json!({"running": {}}));
-        for (uid, deleted) in [("a", false), ("b", false), ("a", true)] {
-            stages.advance(&pod(uid, deleted, running()));
+        let running = status(true, &json!({"running": {}}));
+        let ended = status(false, &json!({"terminated": {"exitCode": 0}}));
+        for pod in [
+            pod("a", false, &running),
+            pod("b", false, &running),
+            pod("a", true, &running),
+            pod("a", true, &ended),
+        ] {
+            stages.advance(&pod);
         }
-        stages.advance(&pod(
-            "a",
-            true,
-            status(false, json!({"terminated": {"exitCode": 0}})),
-        ));
         let left: Vec<_> = stages.by_uid.lock().unwrap().keys().cloned().collect();
         assert_eq!(left, ["b"]);
     }
