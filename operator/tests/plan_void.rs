@@ -892,7 +892,7 @@ fn the_figures_are_recorded_before_the_candidate_is_removed() {
     );
     let has = |kind: ChildKind| plan.delete.iter().any(|it| it.kind == kind);
     assert!(has(ChildKind::Deployment));
-    // The Jobs of the attempt have the count before the load. The Job that restores the database gets its name.
+    // The Jobs of the attempt have the count before the load. There is one Job at a time that restores the database.
     let mut jobs = plan.delete.iter().filter(|it| it.kind == ChildKind::Job);
     assert!(has(ChildKind::Job) && jobs.all(|job| job.name.contains("-seed")));
     // The figures survive the operator: it needs no reading any more.
@@ -1113,6 +1113,11 @@ fn the_database_is_restored_when_the_containers_of_the_candidate_have_ended() {
             for child in &mut observed.children {
                 child.deleting = false;
             }
+        }),
+        ("another pod of it runs", |observed| {
+            let mut another = pod_in(observed, Role::Candidate).clone();
+            another.deleting = false;
+            observed.pods.push(another);
         }),
         ("its Deployment may be about to make a pod", |observed| {
             observed

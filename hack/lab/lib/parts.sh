@@ -92,7 +92,8 @@ BINARIES=(kube-apiserver kube-controller-manager kube-scheduler kubelet kube-pro
 # registry, make compat the API servers, make network kube-router, and make gitops the others.
 TOOLS=(vale actionlint registry kube-router kube-apiserver-1.29 kube-apiserver-1.37 kustomize-controller rollouts-controller argocd helm-4 flagger)
 
-# Seconds of CPU time of a first build, of all its packages, as measured one after the other. Tools are not among them.
+# Seconds of CPU time of a first build, of all its packages, as measured one after the other; Fortio's is an
+# estimate. Tools are not among them.
 declare -A BINARY_SECONDS=(
   [kube-apiserver]=433 [kube-controller-manager]=100 [kube-scheduler]=6 [kubelet]=28 [kube-proxy]=13 [kubectl]=40
   [manager]=245 [helm]=38 [fortio]=20 [kine]=69 [coredns]=13 [local-path-provisioner]=4

@@ -1,4 +1,4 @@
-//! A change of a pod starts a pass over its benchmark: the next step of an attempt usually waits for a pod.
+//! A pod that reaches another stage starts a pass over its benchmark: the next step of an attempt usually waits for a pod.
 
 use std::{
     collections::HashMap,

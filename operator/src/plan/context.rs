@@ -311,15 +311,6 @@ impl Context<'_> {
         }
     }
 
-    /// The Job that fills or restores the run's database.
-    pub(in crate::plan) fn seed_jobs(&self) -> impl Iterator<Item = &Child> {
-        let benchmark = self.benchmark.name_any();
-        self.observed
-            .children
-            .iter()
-            .filter(move |child| child.is_seed_job(&benchmark, self.run))
-    }
-
     /// Deletions of the benchmark's objects that match the filter.
     pub(in crate::plan) fn children_where(
         &self,

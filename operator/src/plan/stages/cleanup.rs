@@ -140,8 +140,7 @@ fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
     if !has_pods && !context.observed.children.iter().any(is_of_trial) {
         return Continue(());
     }
-    // The Job that restored the database for this attempt makes room for the Job of the next one. A measured attempt has
-    // done this already.
+    // There is one Job at a time that restores the database. A measured attempt has removed the earlier one already.
     let benchmark = context.benchmark.name_any();
     let is_seed = |child: &Child| {
         child.is_seed_job(&benchmark, context.run)

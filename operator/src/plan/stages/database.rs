@@ -21,6 +21,7 @@ use crate::{
     },
     time,
 };
+use kube::ResourceExt;
 use std::ops::ControlFlow::{Break, Continue};
 
 /// Time limit for the database to become ready, in seconds. On a Pi with an SD card and without a cached image, the
@@ -156,7 +157,9 @@ fn filled(
     made: &Made,
     filler: ChildObject,
 ) -> Prepared {
-    let job = context.seed_jobs().next();
+    let benchmark = context.benchmark.name_any();
+    let mut children = context.observed.children.iter();
+    let job = children.find(|child| child.is_seed_job(&benchmark, context.run));
     if let Some(job) = job
         && job.created_unix_seconds < made.data_since_unix_seconds
     {

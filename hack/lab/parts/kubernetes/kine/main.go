@@ -52,6 +52,10 @@ func main() {
 }
 
 func run(address, endpoint string) error {
+	socket, isUnix := strings.CutPrefix(address, "unix://")
+	if !isUnix || socket == "" {
+		return errors.New("--listen-address needs the form unix://PATH")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// The backend ends after the last request.
@@ -79,7 +83,6 @@ func run(address, endpoint string) error {
 		grpc.MaxSendMsgSize(math.MaxInt32),
 	)
 	server.New(backend, "unix", progressInterval, emulatedEtcdVersion).Register(requests)
-	socket := strings.TrimPrefix(address, "unix://")
 	// A killed process leaves its socket behind.
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

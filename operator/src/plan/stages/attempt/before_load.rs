@@ -28,8 +28,8 @@ use super::{
 const COOLING_TIMEOUT_SECONDS: f64 = 60.0;
 /// Time limit for a server to become ready, in seconds, unless its candidate sets `readyWithin`.
 const START_TIMEOUT_SECONDS: f64 = 180.0;
-/// Time between two looks at pods that start or end. A change of a pod starts a pass at once, so these looks only find
-/// what no change shows: a limit of time, and how an unready server answers.
+/// Time between two looks at pods that start or end. A pod that gets ready, fails or ends starts a pass at once, so these looks only
+/// find the rest: a limit of time, a pod that no node takes, and how an unready server answers.
 pub(super) const POLL_SECONDS: f64 = 2.0;
 
 impl OpenAttempt<'_> {

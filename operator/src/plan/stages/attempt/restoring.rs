@@ -70,8 +70,8 @@ impl OpenAttempt<'_> {
         step
     }
 
-    /// What must be gone before the Job that counts and restores: the candidate's objects, and the earlier Job of the same
-    /// name. Objects that are being deleted are left out.
+    /// What must be gone before the Job that counts and restores: the candidate's objects, and the earlier Job that
+    /// restored it. Objects that are being deleted are left out.
     pub(super) fn before_restore(&self) -> Vec<Deletion> {
         self.children()
             .filter(|child| child.kind != ChildKind::Job)
@@ -94,14 +94,14 @@ impl OpenAttempt<'_> {
             };
             self.observed.pods.iter().filter(is_server)
         };
-        // Kubernetes removes a pod about a second after its containers have ended. Without a pod, it may be about to make one until the
-        // Deployment is gone.
-        let has_stopped = pods().all(PodFacts::has_stopped)
-            && self.children().all(|child| match child.kind {
-                ChildKind::Deployment => child.deleting && pods().next().is_some(),
-                _ => true,
-            });
-        if has_stopped {
+        // Kubernetes removes a pod about a second after its containers have ended. If a pod is missing, its Deployment may be about to make
+        // another one until it is gone itself.
+        let all_there = i32::try_from(pods().count()) == Ok(self.expected_pods());
+        let mut servers = self
+            .children()
+            .filter(|it| it.kind == ChildKind::Deployment);
+        let has_stopped = pods().all(PodFacts::has_stopped);
+        if has_stopped && servers.all(|server| server.deleting && all_there) {
             let database = self.builder.benchmark.spec.database.as_ref();
             let on = nodes::selector(self.measured);
             let seed = database.map(|database| self.builder.seed(database, &on, Some(self.name())));
