@@ -60,7 +60,7 @@ impl ChangedPod {
         }
     }
 
-    /// Whether the pod may have gone: the watch does not tell which change is the last one.
+    /// Whether the pod may have gone: the watch does not say which change is the last one.
     fn may_have_gone(&self) -> bool {
         let mut states = containers(&self.status).filter_map(|it| it.state.as_ref());
         self.metadata.deletion_timestamp.is_some() && states.all(|state| state.running.is_none())
