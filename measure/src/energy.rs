@@ -37,6 +37,7 @@ use self::{
 };
 pub use self::{
     attempt::{AttemptReadings, Ends, LONG_WINDOW_SECONDS, Limits, Tail, Window},
+    baseline::is_baseline_too_short,
     brackets::{Bracket, Brackets, ReadingMark},
     checks::same_meter,
     conditions::Conditions,
@@ -61,6 +62,8 @@ fn figures(evidence: &AttemptEvidence<'_>) -> Result<EnergyFigures, Void> {
     let idle = IdleUse::of(evidence);
     let net = Net::of(&gross).unless(idle.withheld);
     let by_pod = ByPod::of(evidence);
+    let shared = NetAttributed::of(evidence, net.joules).filter(|_| by_pod.withheld.is_none());
+    let lost_at_rest = shared.as_ref().and_then(|_| lost_at_rest(evidence));
     let last = series.last();
     Ok(EnergyFigures {
         node_joules: gross.node_joules,
@@ -75,15 +78,11 @@ fn figures(evidence: &AttemptEvidence<'_>) -> Result<EnergyFigures, Void> {
         net_withheld: net.withheld,
         net_drift_joules: gross.drift_joules,
         candidate_idle_cpus: idle.candidate_cpus,
-        net_attributed: by_pod
-            .withheld
-            .is_none()
-            .then(|| NetAttributed::of(evidence, net.joules))
-            .flatten(),
+        net_attributed: shared.filter(|_| lost_at_rest.is_none()),
         attributed: by_pod.attributed,
         cpu: by_pod.cpu,
         workloads: by_pod.workloads,
-        pods_withheld: by_pod.withheld,
+        pods_withheld: by_pod.withheld.or(lost_at_rest),
         candidate_peak_working_set_bytes: series
             .peak_working_set_bytes(attempt.measured, attempt.candidate_pods),
         candidate_working_set_growth_bytes_per_second: memory_growth(evidence),
@@ -198,6 +197,19 @@ impl ByPod {
             withheld: None,
         }
     }
+}
+
+/// Why the measured pods' counters do not show their use in the idle baselines: one falls, and would count as work that the pod had
+/// done less at rest.
+fn lost_at_rest(evidence: &AttemptEvidence<'_>) -> Option<String> {
+    let AttemptEvidence { attempt, series } = evidence;
+    let baselines = [attempt.idle_before, attempt.idle_after];
+    let falls = |uid: &&String| baselines.iter().any(|it| series.count_falls(*it, uid));
+    let uid = attempt.pods().find(falls)?;
+    Some(format!(
+        "the counters of pod {uid} were lost when its container ended in an idle baseline, so only net joules are not shared \
+         among pods"
+    ))
 }
 
 fn memory_growth(evidence: &AttemptEvidence<'_>) -> Option<f64> {

@@ -1,10 +1,12 @@
 //! The command line, and the settings that follow from it.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use sha2::{Digest as _, Sha256};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::power::board::GENERIC;
@@ -170,6 +172,19 @@ pub(crate) struct MeterSettings {
     pub(crate) surroundings: Surroundings,
 }
 
+impl MeterSettings {
+    /// 16 digits that are different for other settings that change joules. The operator never averages joules of different
+    /// settings.
+    pub(crate) fn digest(&self) -> String {
+        let node = (self.surroundings.cpus, self.interval, &self.cgroup_root);
+        let digest = Sha256::digest(format!("{:?} {node:?}", self.power));
+        digest.iter().take(8).fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
 impl MeterArguments {
     /// Checks the flags together.
     pub(crate) fn into_settings(self) -> Result<MeterSettings, MeterSettingsError> {
@@ -299,15 +314,20 @@ fn count_cpus(list: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::power::choice::{ChoiceError, choose};
     use crate::power::{Source, SourceProvenance};
     use rstest::rstest;
 
     fn settings_of(node: &str, flags: &[&str]) -> Result<MeterSettings, MeterSettingsError> {
-        let line = ["frugality-meter", "run", "--cpus=2", "--node-name", node];
+        let line = ["frugality-meter", "run", "--node-name", node];
+        let two = ["--cpus=2"];
+        let has_cpus = flags.iter().any(|flag| flag.starts_with("--cpus"));
+        let cpus = two.iter().filter(|_| !has_cpus);
         let MeterCommand::Run(arguments) =
-            CommandLine::parse_from(line.iter().chain(flags)).command
+            CommandLine::parse_from(line.iter().chain(cpus).chain(flags)).command
         else {
             panic!("not a run");
         };
@@ -378,6 +398,37 @@ mod tests {
     fn the_node_s_name_can_be_part_of_its_cgroup() {
         let settings = settings(&["--board=pi-2b", "--cgroup-root=/lab/{node}"]).unwrap();
         assert_eq!(settings.cgroup_root, "/lab/pi-1");
+    }
+
+    #[test]
+    fn other_settings_that_change_joules_have_another_digest() {
+        let digest_of = |flags: &[&str]| settings(flags).unwrap().digest();
+        let digest = |flags: &[&str]| digest_of(&[&["--board=pi-2b"], flags].concat());
+        assert_eq!(digest(&[]).len(), 16);
+        assert_eq!(digest(&["--interval=500ms"]), digest(&[]));
+        let others = [
+            digest(&[]),
+            digest_of(&["--board=pi-3b"]),
+            digest(&["--cpus=4"]),
+            digest(&["--interval=1s"]),
+            digest(&["--cgroup-root=/lab/{node}"]),
+        ];
+        let distinct: BTreeSet<_> = others.iter().collect();
+        assert_eq!(distinct.len(), others.len(), "{others:?}");
+        let with = |config: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(&file, format!(r#"{{"default": {{"source": {config}}}}}"#)).unwrap();
+            digest(&[&format!("--power-config={}", file.path().display())])
+        };
+        let pmic = |slope: &str| {
+            with(&format!(
+                r#"{{"type": "pmic", "command": ["a"], "slope": {slope}}}"#
+            ))
+        };
+        assert_eq!(pmic("1.0"), pmic("1"));
+        assert_ne!(pmic("1.0"), pmic("1.01"));
+        let plug = |host: &str| with(&format!(r#"{{"type": "tasmota", "host": "{host}"}}"#));
+        assert_ne!(plug("10.0.0.1"), plug("10.0.0.2"));
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn meter(page: &mut Page<'_>, settings: &MeterSettings, published: &Published) {
     .sample(
         &[
             ("board", &source.board),
-            ("configuration", &settings.power.digest()),
+            ("configuration", &settings.digest()),
             ("provenance", source.provenance.as_str()),
             ("source", source.name),
             ("version", env!("CARGO_PKG_VERSION")),

@@ -161,6 +161,25 @@ fn only_the_levels_of_an_open_load_are_sent_by_k6() {
     }
 }
 
+/// The injector's image differs between the highest rate and the levels.
+#[test]
+fn a_run_with_levels_of_an_open_load_ends_without_a_void_attempt() {
+    let load = json!({"duration": "20s", "arrivals": "Open", "sweep": {"levels": [100, 50]}});
+    let mut world = World::new([two_with(&[("/load", load)])]);
+    world.run_to_end();
+    let trials = &world.slots[0].trials;
+    assert_eq!(trials.iter().filter(|it| it.spec.block > 0).count(), 30);
+    for trial in trials {
+        let status = trial.status.as_ref().unwrap();
+        assert_eq!(
+            status.outcome,
+            Some(Outcome::Measured),
+            "{:?}",
+            status.message
+        );
+    }
+}
+
 #[test]
 fn a_void_block_of_the_highest_rate_is_measured_again_before_its_levels() {
     let benchmark = at_levels(&[100, 50], &[]);

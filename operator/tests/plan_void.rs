@@ -353,6 +353,17 @@ fn a_measured_pod_that_was_replaced_makes_the_attempt_void() {
     }
 }
 
+/// Between two restarts no container runs. The errors of that time are not the candidate's.
+#[test]
+fn a_database_whose_container_restarts_or_cannot_start_makes_the_attempt_void() {
+    for started in [Some(2e9), None] {
+        let plan = changed(&load_over(), |observed| {
+            pod_in(observed, Role::Database).started_unix_seconds = started;
+        });
+        assert_void(&plan, Reason::PodReplaced.as_str());
+    }
+}
+
 #[test]
 fn an_evicted_pod_makes_the_attempt_void_under_its_own_name() {
     let why = "Evicted: The node was low on resource: memory.";

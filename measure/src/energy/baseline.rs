@@ -61,6 +61,17 @@ const ROUNDING: f64 = 1e-18;
 /// which contain other load.
 const MIN_IDLE_INTERVALS: f64 = 2.0;
 
+/// Shortest idle baseline that a meter with this interval can measure, in seconds.
+fn shortest_idle_seconds(interval_seconds: f64) -> f64 {
+    MIN_IDLE_INTERVALS * interval_seconds
+}
+
+/// Whether an idle baseline is too short for a meter with this interval, both in seconds. Its power then contains other load.
+#[must_use]
+pub fn is_baseline_too_short(idle_seconds: f64, interval_seconds: f64) -> bool {
+    idle_seconds + ROUNDING_SECONDS < shortest_idle_seconds(interval_seconds)
+}
+
 impl Gross {
     pub(super) fn of(evidence: &AttemptEvidence<'_>) -> Result<Self, Void> {
         let AttemptEvidence { attempt, series } = evidence;
@@ -195,12 +206,12 @@ impl Net {
         let joules = gross.node_joules - gross.window_seconds * baseline_watts;
         let detection_limit_joules = gross.detection_limit_joules();
         let idle_seconds = gross.idle_before_seconds.min(gross.idle_after_seconds);
-        let needed_seconds = MIN_IDLE_INTERVALS * gross.interval_seconds;
-        let withheld = if idle_seconds + ROUNDING_SECONDS < needed_seconds {
+        let withheld = if is_baseline_too_short(idle_seconds, gross.interval_seconds) {
             Some(format!(
                 "an idle baseline of {idle_seconds:.3} s is too short for a meter that is read \
-                 every {:.3} s: {needed_seconds:.3} s are needed",
-                gross.interval_seconds
+                 every {:.3} s: {:.3} s are needed",
+                gross.interval_seconds,
+                shortest_idle_seconds(gross.interval_seconds)
             ))
         } else if gross.is_noise_unknown() {
             Some(

@@ -276,25 +276,24 @@ impl<'a> Series<'a> {
     /// Whether a pod's counters do not cover the whole window: the pod is missing from a reading in or around
     /// the window, or a counter falls.
     pub(super) fn lost_count_of(&self, window: Window, uid: &str) -> bool {
-        let ends = self
-            .around(window.start_unix_seconds)
-            .zip(self.around(window.end_unix_seconds));
-        let Some(((first, _), (_, last))) = ends else {
-            return true;
-        };
+        self.states_of(window, uid)
+            .is_none_or(|states| states.iter().any(Option::is_none) || falls(&states))
+    }
+
+    /// Whether a pod's counter falls in or around the window.
+    pub(super) fn count_falls(&self, window: Window, uid: &str) -> bool {
+        self.states_of(window, uid)
+            .is_some_and(|states| falls(&states))
+    }
+
+    /// The pod in the readings in and around a window. `None` if the readings do not cover it.
+    fn states_of(&self, window: Window, uid: &str) -> Option<Vec<Option<&PodReading>>> {
+        let (first, _) = self.around(window.start_unix_seconds)?;
+        let (_, last) = self.around(window.end_unix_seconds)?;
         let (first, last) = (first.at_unix_seconds(), last.at_unix_seconds());
         let within = |r: &&&Reading| (first..=last).contains(&r.at_unix_seconds());
-        let states: Vec<_> = self
-            .readings
-            .iter()
-            .filter(within)
-            .map(|r| r.pods.get(uid))
-            .collect();
-        states.iter().any(Option::is_none)
-            || states.windows(2).any(|pair| match (pair[0], pair[1]) {
-                (Some(a), Some(b)) => a.joules > b.joules || a.cpu_seconds > b.cpu_seconds,
-                _ => true,
-            })
+        let readings = self.readings.iter().filter(within);
+        Some(readings.map(|r| r.pods.get(uid)).collect())
     }
 
     /// The largest sum of these pods' working sets in any reading inside a window, in bytes. `None` if it is not known of
@@ -488,4 +487,11 @@ fn mark(reading: &Reading) -> ReadingMark {
         at_unix_seconds: reading.at_unix_seconds(),
         node_joules: reading.node_joules,
     }
+}
+
+/// Whether a counter of the pod is smaller than in the reading before that has the pod.
+fn falls(states: &[Option<&PodReading>]) -> bool {
+    let known: Vec<&PodReading> = states.iter().copied().flatten().collect();
+    let mut pairs = known.windows(2);
+    pairs.any(|pair| pair[0].joules > pair[1].joules || pair[0].cpu_seconds > pair[1].cpu_seconds)
 }

@@ -53,7 +53,8 @@ pub struct EnergyFigures {
     /// Attributed energy and CPU time by server, if the candidate has several servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadFigures>,
-    /// Why the figures per pod (attributed, CPU time) are absent although the meter reports pods.
+    /// Why the figures per pod (attributed, CPU time), or the pods' part of the net energy alone, are absent although the
+    /// meter reports pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods_withheld: Option<String>,
     /// The candidate's largest working set in any reading of the window, in bytes, all pods together.

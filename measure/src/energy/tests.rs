@@ -751,6 +751,35 @@ fn a_crash_between_two_readings_keeps_the_nodes_figures() {
     assert!(figures.pods_withheld.is_some());
 }
 
+/// Kepler restarts the counters of a pod whose container restarts.
+#[test]
+fn a_crash_in_an_idle_baseline_withholds_only_the_pods_part_of_net_joules() {
+    let mut lab = Lab::read_every(1.0);
+    lab.restarted_pods = pods(&[CANDIDATE]);
+    let whole = lab.evaluate().unwrap();
+    assert!(whole.net_attributed.is_some());
+    let middle = f64::midpoint(
+        lab.idle_after.start_unix_seconds,
+        lab.idle_after.end_unix_seconds,
+    );
+    lab.change(middle - T0, 1e9, |reading| {
+        reading.pods.get_mut(CANDIDATE).unwrap().joules = Some(0.0);
+    });
+    let figures = lab.evaluate().unwrap();
+    assert_eq!(figures.net_attributed, None);
+    let why = figures.pods_withheld.clone().unwrap();
+    assert!(
+        why.ends_with("in an idle baseline, so only net joules are not shared among pods"),
+        "{why}"
+    );
+    let expected = EnergyFigures {
+        net_attributed: None,
+        pods_withheld: Some(why),
+        ..whole
+    };
+    assert_eq!(figures, expected);
+}
+
 #[test]
 fn rounding_never_makes_the_rest_negative() {
     let mut lab = Lab::read_every(1.0);

@@ -2,13 +2,11 @@
 //! takes its own part by its name.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use frugality_measure::model::ModelUncertainty;
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::SourceProvenance;
 use super::board::both;
@@ -403,15 +401,6 @@ impl NodePower {
             (None, None, _) | (Some(_), Some(_), None) => Ok(()),
             _ => Err(ConfigError::ModelUncertainty),
         }
-    }
-
-    /// 16 digits that are different for other settings. The operator never averages joules of different settings.
-    pub(crate) fn digest(&self) -> String {
-        let digest = Sha256::digest(format!("{self:?}"));
-        digest.iter().take(8).fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
     }
 
     /// Relative standard uncertainties of the model's watts, if the user states them. One share for the

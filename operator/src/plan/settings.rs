@@ -385,6 +385,12 @@ impl Settings {
         }
     }
 
+    /// Whether k6 sends the load of a point, and not Fortio.
+    #[must_use]
+    pub fn is_sent_by_k6_at(&self, point: &Point) -> bool {
+        self.kind.rules().is_sent_by_k6(self.sending_at(point))
+    }
+
     /// The block that measures the highest rates for the load levels of a block's round. Blocks begin with 1.
     #[must_use]
     pub fn block_of_highest_rates(&self, block: i32) -> usize {

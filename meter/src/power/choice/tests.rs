@@ -712,28 +712,6 @@ fn the_automatic_choice_follows_its_order() {
 }
 
 #[test]
-fn other_settings_have_another_digest() {
-    let digest = |config: &str| {
-        let power: NodePower = serde_json::from_str(config).unwrap();
-        power.digest()
-    };
-    let pmic = |slope: &str| {
-        digest(&format!(
-            r#"{{"source": {{"type": "pmic", "command": ["a"], "slope": {slope}}}}}"#
-        ))
-    };
-    assert_eq!(pmic("1.0").len(), 16);
-    assert_eq!(pmic("1.0"), pmic("1"));
-    assert_ne!(pmic("1.0"), pmic("1.01"));
-    let plug = |host: &str| {
-        digest(&format!(
-            r#"{{"source": {{"type": "tasmota", "host": "{host}"}}}}"#
-        ))
-    };
-    assert_ne!(plug("10.0.0.1"), plug("10.0.0.2"));
-}
-
-#[test]
 fn a_configured_board_must_be_the_node_s() {
     let node = Node::new();
     let model = |settings: &str| {

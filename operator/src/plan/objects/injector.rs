@@ -63,8 +63,7 @@ impl Builder<'_> {
         injector: &BTreeMap<String, String>,
         clock_url: Option<&str>,
     ) -> ChildObject {
-        let rules = self.settings.kind.rules();
-        let image = if rules.is_sent_by_k6(self.settings.sending_at(load.point)) {
+        let image = if self.settings.is_sent_by_k6_at(load.point) {
             &self.config.injector_k6_image
         } else {
             &self.config.injector_image

@@ -9,7 +9,7 @@ use crate::{
         settings::{PlannedLook, Point, Settings, costs::CostRates},
         verdict::{
             detection::{Undetected, undetected},
-            measure::{Measure, covers_database, idle_watts, joules},
+            measure::{Measure, covers_database, idle_watts, joules, shows_idle_power},
         },
     },
 };
@@ -162,7 +162,10 @@ impl<'a> Evidence<'a> {
                 seconds.map(|seconds| seconds * 1000.0)
             }
             Measure::Cost(_, rates) => self.cost_terms(trial, rates).map(CostTerms::sum),
-            Measure::IdleWatts => trial.energy.as_ref().map(idle_watts),
+            Measure::IdleWatts => {
+                let energy = trial.energy.as_ref()?;
+                shows_idle_power(trial, energy).then(|| idle_watts(energy))
+            }
             Measure::LoadWatts => {
                 let seconds = trial.window?.seconds();
                 Some(trial.energy.as_ref()?.node_joules / seconds)

@@ -229,7 +229,7 @@ impl<'a> Curves<'a> {
                     Some(curve) => curves.push((*entrant, curve)),
                     None if first.settings.candidate_of(entrant) == candidate => {
                         return Err(format!(
-                            "in block {}, power or rate is missing at a level, or a rate is not below that of the level before",
+                            "in block {}, power, idle power or rate is missing at a level, or a rate is not below that of the level before",
                             block + 1
                         ));
                     }

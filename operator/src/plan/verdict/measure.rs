@@ -1,6 +1,9 @@
 //! The quantities of a trial: their names, their values in the ledger, and what the meter's accuracy adds to them.
 
-use frugality_measure::{energy::EnergyFigures, reading::Provenance};
+use frugality_measure::{
+    energy::{EnergyFigures, is_baseline_too_short},
+    reading::Provenance,
+};
 
 use crate::{
     api::{Boundary, DecidingFigure, FrugalityTrialStatus},
@@ -103,6 +106,13 @@ pub fn joules(
 /// Mean power of the node before and after the load.
 pub(super) fn idle_watts(energy: &EnergyFigures) -> f64 {
     f64::midpoint(energy.idle_before_watts, energy.idle_after_watts)
+}
+
+/// Whether a trial's idle baselines show the node's idle power. Net energy is withheld otherwise, for the same reason.
+pub(super) fn shows_idle_power(trial: &FrugalityTrialStatus, energy: &EnergyFigures) -> bool {
+    let baselines = [trial.idle_before, trial.idle_after];
+    let mut baselines = baselines.iter().flatten();
+    baselines.all(|it| !is_baseline_too_short(it.seconds(), energy.interval_seconds))
 }
 
 /// The relative standard uncertainty of energy by the meter's accuracy. `None` if the meter does not report it. With a linear

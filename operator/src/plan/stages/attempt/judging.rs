@@ -17,7 +17,7 @@ use crate::{
         context::RESTORING,
         facts::{PodFacts, Termination},
         ledger::outcome_of,
-        objects::{expected_rows, is_of_candidate},
+        objects::{INJECTOR_CONTAINER, expected_rows, is_of_candidate},
         stages::attempt::step::{OpenAttempt, READING_TIMEOUT_SECONDS, Step, last_reading},
     },
 };
@@ -197,7 +197,7 @@ impl OpenAttempt<'_> {
     }
 
     /// Image digests that differ from the run's earlier trials. The candidate's images are compared with its own
-    /// trials, all other images with all trials.
+    /// trials, the injector's with the trials of the same load generator, all other images with all trials.
     fn image_changed(&self, now: &FrugalityTrialStatus) -> Option<String> {
         let differs = |earlier: &FrugalityTrialStatus, is_compared: &dyn Fn(&str) -> bool| {
             now.images.iter().find_map(|(container, digest)| {
@@ -213,11 +213,23 @@ impl OpenAttempt<'_> {
         let of_candidate = self
             .measured_before(own)
             .find_map(|earlier| differs(earlier, &is_of_candidate));
+        let settings = self.builder.settings;
+        let is_sent_by_k6 = |spec: &FrugalityTrialSpec| {
+            let point = settings.point(&spec.point)?;
+            Some(settings.is_sent_by_k6_at(point))
+        };
+        let generator = is_sent_by_k6(&self.trial.spec);
+        let is_injector = |container: &str| container == INJECTOR_CONTAINER;
+        let of_injector = || {
+            self.measured_before(|spec| is_sent_by_k6(spec) == generator)
+                .find_map(|earlier| differs(earlier, &is_injector))
+        };
+        let is_other = |container: &str| !is_of_candidate(container) && !is_injector(container);
         let of_others = || {
             self.measured_before(|_| true)
-                .find_map(|earlier| differs(earlier, &|container| !is_of_candidate(container)))
+                .find_map(|earlier| differs(earlier, &is_other))
         };
-        of_candidate.or_else(of_others)
+        of_candidate.or_else(of_injector).or_else(of_others)
     }
 
     /// Which parts of the restored database differ from the database of the run's first attempt.

@@ -46,7 +46,8 @@ impl OpenAttempt<'_> {
         let restarted = self
             .pods(Role::Database)
             .into_iter()
-            .find(|pod| pod.started_unix_seconds > Some(begin));
+            // A container that can't start again has no start.
+            .find(|pod| pod.started_unix_seconds.is_none_or(|at| at > begin));
         if let Some(pod) = restarted {
             let message = format!(
                 "a container of the database's pod {} was restarted",
