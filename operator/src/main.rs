@@ -277,10 +277,18 @@ async fn overdue() {
     sleep(LAST_WORDS).await;
 }
 
+/// Longest silence of the API server, after which the operator closes a connection and fails its requests. It is longer than
+/// the time after which a watch without any event ends by itself (290 s and a margin, kube_runtime::watcher).
+const LONGEST_SILENCE: Duration = Duration::from_secs(330);
+
 async fn client() -> Result<Client, Failure> {
-    Client::try_default()
-        .await
-        .map_err(|source| Failure::Client(Box::new(source)))
+    let failed = |source| Failure::Client(Box::new(source));
+    let config = kube::Config::infer().await;
+    let mut config = config.map_err(|source| failed(kube::Error::InferConfig(source)))?;
+    config.read_timeout = Some(LONGEST_SILENCE);
+    // Otherwise a request over a connection that was silent for almost as long would fail at once.
+    config.reset_reader_on_write = true;
+    Client::try_from(config).map_err(failed)
 }
 
 async fn check_installation(url: &str) -> Result<(), Failure> {

@@ -254,3 +254,35 @@ fn a_pass_deletes_some_entries_the_oldest_run_first_and_its_last_attempt_first()
     assert_eq!(surplus("now", &trials, 2)[0].name, "oldest-000");
     assert_eq!(surplus("now", &trials, 2).len(), 1);
 }
+
+#[test]
+fn an_ended_benchmark_rests_after_its_last_old_entry_is_deleted() {
+    let mut world = keeping(1);
+    world.run_to_end();
+    let run = run_of(&world.slots[0].benchmark);
+    let rests = |world: &World| {
+        let plan = world.plan(0);
+        let current = world.slots[0].benchmark.current_status();
+        (plan.changes_nothing(current), plan.requeue_seconds)
+    };
+    assert_eq!(rests(&world), (true, 30.0));
+    let old = entry("old", 0, 5, Some(Outcome::Void));
+    world.slots[0].trials.push(old.clone());
+    assert_eq!(
+        rests(&world),
+        (false, 30.0),
+        "a failed deletion is tried again"
+    );
+    let many = (1..60).map(|number| {
+        let mut entry = old.clone();
+        entry.metadata.name = Some(format!("old-{number:03}"));
+        entry
+    });
+    world.slots[0].trials.extend(many);
+    assert_eq!(rests(&world), (false, 1.0), "more than one pass deletes");
+    world.run_until("the last deletion", |world| {
+        let trials = &world.slots[0].trials;
+        trials.iter().all(|it| it.spec.run == run)
+    });
+    assert_eq!(rests(&world), (true, 30.0));
+}

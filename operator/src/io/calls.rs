@@ -58,7 +58,7 @@ impl Caller {
         let known = self.known.state();
         let peers: Vec<Arc<Peer>> = known.iter().map(|it| it.peer.clone()).collect();
         let waits = waits(&peers, &locks, &nodes);
-        if self.memory.look(nodes, &waits) {
+        if self.memory.look(nodes, &waits, &locks) {
             self.signals.woken.notify_one();
         }
         Ok(())

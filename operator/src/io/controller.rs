@@ -91,6 +91,7 @@ pub struct PassContext {
     metrics: Metrics,
     memory: Arc<Memory>,
     signals: Arc<Signals>,
+    stages: Arc<PodStages>,
 }
 
 impl PassContext {
@@ -121,6 +122,7 @@ impl PassContext {
             metrics,
             memory: Arc::default(),
             signals: Arc::default(),
+            stages: Arc::default(),
         }
     }
 
@@ -259,9 +261,21 @@ impl Passes {
                 unreadable::report(&context.client, invalid)
                     .await
                     .map_err(PassError::Unreadable)?;
+                let uid = known.uid().unwrap_or_default();
                 // Its gauges would show the verdict of the spec before.
-                context.metrics.forget(&known.uid().unwrap_or_default());
-                return Ok(None);
+                context.metrics.forget(&uid);
+                let pass = IdlePass {
+                    uid: &uid,
+                    version: &invalid
+                        .metadata
+                        .resource_version
+                        .clone()
+                        .unwrap_or_default(),
+                    wait: Wait::Benchmark,
+                    due: None,
+                    nodes_version: context.memory.nodes_version(),
+                };
+                return Ok(context.memory.settle(pass).map(Action::requeue));
             }
         };
         if benchmark.metadata.deletion_timestamp.is_some() {
@@ -334,6 +348,7 @@ pub async fn run(context: Arc<PassContext>) {
         namespace: context.places.namespace.clone(),
         memory: context.memory.clone(),
         metrics: context.metrics.clone(),
+        stages: context.stages.clone(),
     };
     let tidying = tokio::spawn(tidy.run());
     let benchmarks = Api::<KnownBenchmark>::all(context.client.clone());
@@ -344,7 +359,7 @@ pub async fn run(context: Arc<PassContext>) {
     let known = controller.store();
     let pods = Api::<ChangedPod>::all(context.client.clone());
     let of_benchmarks = watcher::Config::default().labels(LABEL_BENCHMARK_UID);
-    let stages = PodStages::default();
+    let stages = context.stages.clone();
     let controller = controller.watches(pods, of_benchmarks, move |pod: ChangedPod| {
         stages.benchmark(&pod, &known)
     });

@@ -16,7 +16,7 @@ use crate::{
     },
     plan::{
         action::{Plan, Wait},
-        facts::{NodeFacts, Refusal},
+        facts::{Lock, NodeFacts, Refusal},
         names::run_id,
     },
 };
@@ -190,10 +190,19 @@ impl Memory {
 
     /// Takes note of a look at the nodes and at the whole queue. Ends the rest of those whose turn it is, and of those
     /// that ended because of the nodes as they were. `waits` is what each waiting benchmark waits for now, in the order
-    /// of their turns. Whether any rest ended.
-    pub(crate) fn look(&self, nodes: Vec<NodeFacts>, waits: &[(&str, Wait)]) -> bool {
+    /// of their turns. A benchmark that holds a lock does not rest: a write that came late took the lock. Whether any rest
+    /// ended.
+    pub(crate) fn look(
+        &self,
+        nodes: Vec<NodeFacts>,
+        waits: &[(&str, Wait)],
+        locks: &[Lock],
+    ) -> bool {
         let mut contents = self.contents();
-        let called = contents.resting.call_up(waits);
+        let mut called = contents.resting.call_up(waits);
+        for (holder, _) in locks.iter().filter_map(|lock| lock.holder.as_ref()) {
+            called |= contents.resting.rise(holder);
+        }
         if contents.nodes != nodes {
             contents.nodes = nodes;
             contents.nodes_version += 1;
@@ -254,6 +263,31 @@ mod tests {
         );
         assert_eq!(left, (1, 1, 1, 1, 1));
         assert!(contents.failures.contains_key("here"));
+    }
+
+    /// An operator that lost its node can take a lock late, for a benchmark that was suspended meanwhile.
+    #[test]
+    fn a_benchmark_at_rest_that_holds_a_lock_is_woken() {
+        let memory = Memory::default();
+        for uid in ["holder", "other"] {
+            memory.settle(IdlePass {
+                uid,
+                version: "1",
+                wait: Wait::Benchmark,
+                due: None,
+                nodes_version: 0,
+            });
+        }
+        let lock = Lock {
+            name: "node-pi-1".into(),
+            holder: Some(("holder".into(), "shop/holder".into())),
+            acquired_unix_seconds: None,
+            resource_version: "1".into(),
+        };
+        assert!(memory.look(Vec::new(), &[], std::slice::from_ref(&lock)));
+        assert_eq!(memory.rest_left("holder", "1"), None);
+        assert!(memory.rest_left("other", "1").is_some());
+        assert!(!memory.look(Vec::new(), &[], &[lock]));
     }
 
     #[test]

@@ -45,6 +45,7 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, ResourceExt, api::ListParams, client::Body, core::DeserializeGuard};
 
+pub(crate) use self::reading::each_metadata;
 pub use self::reading::{ObserveError, Places, Remembered};
 pub(crate) use self::{
     children::services_of,
@@ -148,7 +149,7 @@ pub async fn observe(
     peers.extend(unlisted_holders(client, &locks, &uid, &peers).await?);
     let foreign_pods: Vec<ForeignPod> = foreign
         .iter()
-        .filter(|pod| !has_ended(pod))
+        .filter(|pod| !pod.status.as_ref().is_some_and(has_ended))
         .map(|pod| foreign_pod(pod, &nodes))
         .collect();
     peers.extend(unlisted_owners(client, &foreign_pods, &peers).await?);

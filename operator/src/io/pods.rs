@@ -1,7 +1,7 @@
 //! A pod that reaches another stage starts a pass over its benchmark: the next step of an attempt usually waits for a pod.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Mutex, PoisonError},
 };
 
@@ -42,10 +42,6 @@ impl ChangedPod {
     }
 
     fn stage(&self) -> PodStage {
-        let pod = Pod {
-            status: Some(self.status.clone()),
-            ..Pod::default()
-        };
         let containers = || containers(&self.status);
         let ends = |container: &ContainerStatus| {
             let state = container.state.as_ref();
@@ -53,8 +49,8 @@ impl ChangedPod {
             container.restart_count + i32::from(has_ended)
         };
         PodStage {
-            ready: ready_since(&pod).is_some(),
-            over: has_ended(&pod) || evicted(&pod).is_some(),
+            ready: ready_since(&self.status).is_some(),
+            over: has_ended(&self.status) || evicted(&self.status).is_some(),
             ends: containers().map(ends).sum(),
             waiting: containers().find_map(waiting).map(|(reason, _)| reason),
         }
@@ -79,11 +75,20 @@ struct PodStage {
     waiting: Option<String>,
 }
 
-/// The stages of the pods that exist. A pod changes four or more times before it is ready, and no step waits for most of
+/// The stages of the pods, by UID. A pod changes four or more times before it is ready, and no step waits for most of
 /// these changes. A pass over such a change would delay the pass over the next one.
+///
+/// A pod whose removal the watch does not show starts no pass, for example a running pod that is deleted by force. Each
+/// step therefore looks again after some seconds.
 #[derive(Debug, Default)]
 pub(crate) struct PodStages {
-    by_uid: Mutex<HashMap<String, PodStage>>,
+    by_uid: Mutex<HashMap<String, LastSeen>>,
+}
+
+#[derive(Debug)]
+struct LastSeen {
+    benchmark_uid: Option<String>,
+    stage: PodStage,
 }
 
 impl PodStages {
@@ -109,9 +114,26 @@ impl PodStages {
             return true;
         }
         let stage = pod.stage();
-        let is_new = by_uid.get(&uid).unwrap_or(&PodStage::default()) != &stage;
-        by_uid.insert(uid, stage);
+        let before = by_uid.get(&uid).map(|it| &it.stage);
+        let is_new = before.unwrap_or(&PodStage::default()) != &stage;
+        let benchmark_uid = pod.labels().get(LABEL_BENCHMARK_UID).cloned();
+        by_uid.insert(
+            uid,
+            LastSeen {
+                benchmark_uid,
+                stage,
+            },
+        );
         is_new
+    }
+
+    /// Forgets the pods of all benchmarks except these.
+    pub(crate) fn keep(&self, benchmark_uids: &HashSet<String>) {
+        let mut by_uid = self.by_uid.lock().unwrap_or_else(PoisonError::into_inner);
+        by_uid.retain(|_, it| {
+            let uid = it.benchmark_uid.as_ref();
+            uid.is_some_and(|uid| benchmark_uids.contains(uid))
+        });
     }
 }
 
@@ -140,6 +162,20 @@ mod tests {
                 {"name": "server", "image": "", "imageID": "", "ready": ready, "restartCount": 0, "state": state},
             ],
         })
+    }
+
+    #[test]
+    fn pods_of_deleted_benchmarks_are_forgotten() {
+        let stages = PodStages::default();
+        for (uid, benchmark) in [("a", "here"), ("b", "gone")] {
+            let mut pod = pod(uid, false, &status(true, &json!({"running": {}})));
+            let label = (LABEL_BENCHMARK_UID.to_owned(), benchmark.to_owned());
+            pod.metadata.labels = Some([label].into());
+            stages.advance(&pod);
+        }
+        stages.keep(&HashSet::from(["here".to_owned()]));
+        let left: Vec<_> = stages.by_uid.lock().unwrap().keys().cloned().collect();
+        assert_eq!(left, ["a"]);
     }
 
     fn starts_passes(changes: &[ChangedPod]) -> Vec<bool> {

@@ -13,9 +13,12 @@ use crate::plan::action::Wait;
 /// Time between two passes over benchmarks that wait for the same thing, all of them together. The passes find
 /// changes that the operator does not watch.
 const ROUND: Duration = Duration::from_secs(30);
-/// Longest time between two passes over a benchmark that waits for a change of the cluster. Its message promises that
-/// the run then begins.
+/// Longest time between two passes over a benchmark that waits for a change of the cluster, if at most a hundred of them wait. Its
+/// message promises that the run then begins.
 const LONGEST_FOR_CLUSTER: Duration = Duration::from_secs(600);
+/// Time between two passes over all benchmarks that wait for a change of the cluster, if more of them wait. A pass costs
+/// a dozen requests.
+const ROUND_FOR_CLUSTER: Duration = Duration::from_secs(6);
 /// Most benchmarks that one look at the queue wakes for one cause. Each pass costs a dozen requests, and the passes of
 /// a run under way must not wait for hundreds of others.
 const MOST_WOKEN: usize = 20;
@@ -61,9 +64,10 @@ impl Resting {
         }
         let alike = |rest: &&Rest| discriminant(&rest.wait) == discriminant(&pass.wait);
         let alike = self.0.values().filter(alike).count();
-        let mut left = ROUND.saturating_mul(u32::try_from(alike + 1).unwrap_or(u32::MAX));
+        let resting = u32::try_from(alike + 1).unwrap_or(u32::MAX);
+        let mut left = ROUND.saturating_mul(resting);
         if pass.wait == Wait::Cluster {
-            left = left.min(LONGEST_FOR_CLUSTER);
+            left = left.min(LONGEST_FOR_CLUSTER.max(ROUND_FOR_CLUSTER.saturating_mul(resting)));
         }
         left = pass.due.map_or(left, |due| due.min(left));
         let rest = Rest {
@@ -77,9 +81,9 @@ impl Resting {
         Some(left)
     }
 
-    /// Ends the rest of a benchmark.
-    pub(crate) fn rise(&mut self, uid: &str) {
-        self.0.remove(uid);
+    /// Ends the rest of a benchmark. Whether it rested.
+    pub(crate) fn rise(&mut self, uid: &str) -> bool {
+        self.0.remove(uid).is_some()
     }
 
     /// Time until the next pass over a benchmark that has this version now. `None` if the pass is due.
@@ -212,11 +216,15 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_that_waits_for_the_cluster_has_a_pass_every_ten_minutes_at_least() {
+    fn benchmarks_that_wait_for_the_cluster_have_a_pass_every_ten_minutes_unless_they_are_many() {
         let now = Instant::now();
-        let mut resting = resting(1000, &Wait::Cluster, now);
-        let left = resting.settle(pass("7", Wait::Cluster), now);
-        assert_eq!(left, Some(Duration::from_secs(600)));
+        let left = |n: usize| {
+            let mut resting = resting(n, &Wait::Cluster, now);
+            let left = resting.settle(pass("0", Wait::Cluster), now);
+            left.unwrap().as_secs()
+        };
+        assert_eq!([left(1), left(20), left(100)], [30, 600, 600]);
+        assert_eq!(left(1000), 6000, "one pass in 6 s");
     }
 
     #[test]

@@ -8,11 +8,19 @@ use tracing::{info, warn};
 
 use crate::{
     api::{FrugalityBenchmark, LABEL_LOCK, LOCK_OF_NODE},
-    io::{apply::only, memory::Memory, metrics::Metrics, observe::lock},
+    io::{
+        apply::only,
+        memory::Memory,
+        metrics::Metrics,
+        observe::{each_metadata, lock},
+        pods::PodStages,
+    },
 };
 
 /// Time between two clean-ups after deleted benchmarks.
 const TIDY_INTERVAL: Duration = Duration::from_secs(300);
+/// Longest time of a clean-up. A longer one hangs, and would be the last.
+const TIDY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The clean-up, and what it cleans.
 pub(crate) struct Tidy {
@@ -21,6 +29,7 @@ pub(crate) struct Tidy {
     pub(crate) namespace: String,
     pub(crate) memory: Arc<Memory>,
     pub(crate) metrics: Metrics,
+    pub(crate) stages: Arc<PodStages>,
 }
 
 impl Tidy {
@@ -29,8 +38,10 @@ impl Tidy {
         let mut ticks = tokio::time::interval(TIDY_INTERVAL);
         loop {
             ticks.tick().await;
-            if let Err(error) = self.once().await {
-                warn!(%error, "cannot remove the locks of deleted benchmarks");
+            match tokio::time::timeout(TIDY_TIMEOUT, self.once()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => warn!(%error, "cannot remove the locks of deleted benchmarks"),
+                Err(_) => warn!("the clean-up after deleted benchmarks took too long"),
             }
         }
     }
@@ -41,11 +52,11 @@ impl Tidy {
         let locks = ListParams::default().labels(&format!("{LABEL_LOCK}={LOCK_OF_NODE}"));
         let locks = leases.list(&locks).await?;
         let benchmarks = Api::<FrugalityBenchmark>::all(self.client.clone());
-        let benchmarks = benchmarks.list_metadata(&ListParams::default()).await?;
-        let uids = benchmarks.items.iter().filter_map(ResourceExt::uid);
-        let uids: HashSet<String> = uids.collect();
+        let mut uids = HashSet::new();
+        each_metadata(&benchmarks, |meta| uids.extend(meta.uid())).await?;
         self.memory.keep(&uids);
         self.metrics.keep(&uids);
+        self.stages.keep(&uids);
         for lease in &locks.items {
             let holder = lock(lease).holder;
             if holder.is_some_and(|(uid, _)| uids.contains(&uid)) {
@@ -62,5 +73,40 @@ impl Tidy {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use std::{
+        future::pending,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use axum::Router;
+
+    use super::*;
+
+    /// For example if the API server's machine lost its power after the request.
+    #[tokio::test(start_paused = true)]
+    async fn a_clean_up_without_an_answer_is_given_up_and_the_next_ones_are_in_time() {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = requests.clone();
+        let service = Router::new().fallback(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            pending::<()>()
+        });
+        let tidy = Tidy {
+            client: Client::new(service, "frugality-system"),
+            namespace: "frugality-system".into(),
+            memory: Arc::default(),
+            metrics: Metrics::default(),
+            stages: Arc::default(),
+        };
+        let ended = tokio::time::timeout(TIDY_INTERVAL * 2 + TIDY_TIMEOUT, tidy.run()).await;
+        assert!(ended.is_err());
+        assert_eq!(requests.load(Ordering::Relaxed), 3);
     }
 }

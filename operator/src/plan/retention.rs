@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Most entries that one pass deletes.
-const MOST_PER_PASS: usize = 50;
+pub(super) const MOST_PER_PASS: usize = 50;
 
 /// The entries to delete after the end of `run`, of the oldest run first. `keep` is the number of runs to keep, this
 /// run included. A run with an open attempt stays.

@@ -14,6 +14,7 @@ use frugality_operator::{
         },
     },
 };
+use k8s_openapi::api::core::v1::PodSpec;
 use kube::ResourceExt;
 
 /// An object that the operator created.
@@ -28,6 +29,8 @@ pub(crate) struct SimChild {
     pub(crate) workload: Option<String>,
     /// Contents of the containers in its pods, by container.
     pub(crate) contents: BTreeMap<String, Contents>,
+    /// Whether its load generator is k6.
+    pub(crate) is_k6: bool,
 }
 
 impl SimChild {
@@ -53,14 +56,18 @@ impl SimChild {
             gone_at: None,
             node: node_of(object),
             workload: label(object, LABEL_WORKLOAD),
-            contents: object
-                .clone()
-                .into_pod()
-                .and_then(|pod| pod.spec)
+            contents: pod_spec(object)
                 .map(|spec| contents_of(&spec))
                 .unwrap_or_default(),
+            is_k6: pod_spec(object)
+                .and_then(|spec| spec.containers[0].image.clone())
+                .is_some_and(|image| image.contains("injector-k6")),
         }
     }
+}
+
+fn pod_spec(object: &ChildObject) -> Option<PodSpec> {
+    object.clone().into_pod()?.spec
 }
 
 fn node_of(object: &ChildObject) -> Option<String> {
@@ -111,12 +118,14 @@ impl SimPod {
             .filter(|(at, _, _)| *at <= now)
             .map(|(_, container, end)| (container.clone(), end.clone()))
             .collect();
+        let has_ended = !self.ends.is_empty() && ended.len() == self.ends.len();
         PodFacts {
             ready_since_unix_seconds: self
                 .ready_at
                 .filter(|at| *at <= now && !self.facts.deleting)
                 .map(f64::floor),
-            ended: !self.ends.is_empty() && ended.len() == self.ends.len(),
+            started_unix_seconds: self.facts.started_unix_seconds.filter(|_| !has_ended),
+            ended: has_ended,
             terminated: ended,
             ..self.facts.clone()
         }
@@ -145,7 +154,10 @@ pub(crate) fn pod_of(child: &SimChild, role: &str, number: u32) -> Option<SimPod
             workload: child.workload.clone(),
             hostname: child.node.clone(),
             created_unix_seconds: child.facts.created_unix_seconds,
-            images: BTreeMap::from([(container, format!("sha256:{role}"))]),
+            images: BTreeMap::from([(
+                container,
+                format!("sha256:{role}{}", if child.is_k6 { "-k6" } else { "" }),
+            )]),
             contents: child.contents.clone(),
             ..PodFacts::default()
         },

@@ -833,6 +833,7 @@ impl World {
                 child.facts.name
             );
             pod.ready_at = self.manner.database_ready.map(|seconds| self.now + seconds);
+            pod.facts.started_unix_seconds = Some(self.now.floor());
         } else if role == Role::Seed.as_str() {
             // One transaction per request.
             let of_slot = |load: &&LoadOn| {
@@ -923,6 +924,12 @@ impl World {
             if pod.owner == (kind, name.to_owned()) && !pod.facts.deleting {
                 pod.facts.deleting = true;
                 pod.gone_at = Some(now + 1.2);
+                // A server runs until it is asked to end.
+                if pod.ends.is_empty() {
+                    let containers = pod.facts.images.keys().cloned();
+                    let ends = containers.map(|container| (now + 0.8, container, ending("")));
+                    pod.ends.extend(ends);
+                }
             }
         }
         if kind == ChildKind::Job {

@@ -13,8 +13,10 @@ pub(super) fn node_facts(node: &Node, meters: &[Pod], tolerations: &[Toleration]
     let meter_ip = meters
         .iter()
         .filter(|pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == Some(&name))
-        .filter(|pod| pod.metadata.deletion_timestamp.is_none() && ready_since(pod).is_some())
-        .find_map(|pod| pod.status.as_ref()?.pod_ip.clone());
+        .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        .filter_map(|pod| pod.status.as_ref())
+        .filter(|status| ready_since(status).is_some())
+        .find_map(|status| status.pod_ip.clone());
     NodeFacts {
         labels: node.labels().clone(),
         schedulable: accepts_pods(node, tolerations),

@@ -92,15 +92,15 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
             .and_then(|spec| spec.node_selector.as_ref()?.get(HOSTNAME_LABEL).cloned()),
         created_unix_seconds: created(pod),
         scheduled_unix_seconds: scheduled(&status),
-        ready_since_unix_seconds: ready_since(pod),
+        ready_since_unix_seconds: ready_since(&status),
         started_unix_seconds: containers
             .iter()
             .filter_map(|container| container.state.as_ref()?.running.as_ref())
             .filter_map(|running| Some(unix_seconds(running.started_at.as_ref()?.0)))
             .reduce(f64::max),
         deleting: pod.metadata.deletion_timestamp.is_some(),
-        ended: has_ended(pod),
-        evicted: evicted(pod),
+        ended: has_ended(&status),
+        evicted: evicted(&status),
         waiting: containers.iter().find_map(|container| waiting(container)),
         restarts: containers
             .iter()
@@ -128,8 +128,7 @@ pub(super) fn pod_facts(pod: &Pod) -> PodFacts {
 /// Why the cluster ended or evicted a pod. A kubelet writes its reason into the status of a pod that it fails
 /// (`Evicted`, `OutOfcpu`, `Terminated` at the node's shutdown). Evictions by the API, taints and preemption show
 /// as the condition `DisruptionTarget`.
-pub(crate) fn evicted(pod: &Pod) -> Option<String> {
-    let status = pod.status.as_ref()?;
+pub(crate) fn evicted(status: &PodStatus) -> Option<String> {
     let words = |reason: Option<&String>, message: Option<&String>| {
         let reason = reason.map_or("no reason given", String::as_str);
         match message.filter(|message| !message.is_empty()) {
@@ -147,7 +146,8 @@ pub(crate) fn evicted(pod: &Pod) -> Option<String> {
 
 pub(super) fn is_unready_candidate(pod: &Pod) -> bool {
     let role = pod.labels().get(LABEL_ROLE);
-    role.is_some_and(|role| role == Role::Candidate.as_str()) && ready_since(pod).is_none()
+    let is_ready = pod.status.as_ref().and_then(ready_since).is_some();
+    role.is_some_and(|role| role == Role::Candidate.as_str()) && !is_ready
 }
 
 /// Largest number of ends of one container. The successful end of an init container does not count.
@@ -184,22 +184,13 @@ pub(super) fn scheduled(status: &PodStatus) -> Option<f64> {
     Some(unix_seconds(scheduled.last_transition_time.as_ref()?.0))
 }
 
-pub(crate) fn has_ended(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
+pub(crate) fn has_ended(status: &PodStatus) -> bool {
+    matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"))
 }
 
-pub(crate) fn ready_since(pod: &Pod) -> Option<f64> {
-    let ready = pod
-        .status
-        .as_ref()?
-        .conditions
-        .as_ref()?
-        .iter()
-        .find(|condition| condition.type_ == "Ready" && condition.status == "True")?;
+pub(crate) fn ready_since(status: &PodStatus) -> Option<f64> {
+    let mut conditions = status.conditions.iter().flatten();
+    let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "True")?;
     Some(unix_seconds(ready.last_transition_time.as_ref()?.0))
 }
 

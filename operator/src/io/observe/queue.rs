@@ -2,7 +2,7 @@
 
 use crate::{
     api::FrugalityBenchmark,
-    io::observe::reading::{ObserveError, list},
+    io::observe::reading::{ObserveError, each_metadata},
     plan::facts::{ForeignPod, Lock, Peer},
     time::unix_seconds,
 };
@@ -12,7 +12,10 @@ use std::{
 };
 
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client, ResourceExt, api::ListParams, core::DeserializeGuard};
+use kube::{
+    Api, Client, ResourceExt,
+    core::{DeserializeGuard, PartialObjectMeta},
+};
 
 pub(crate) fn lock(lease: &Lease) -> Lock {
     let spec = lease.spec.as_ref();
@@ -71,7 +74,7 @@ pub(super) async fn unlisted_holders(
 }
 
 /// Benchmarks whose pods exist and that are missing in the list, which may be older than the pods. The pods of such a
-/// benchmark can spoil an attempt.
+/// benchmark can spoil an attempt. Any user can label pods with an invented UID, so the operator reads metadata only.
 pub(super) async fn unlisted_owners(
     client: &Client,
     pods: &[ForeignPod],
@@ -85,11 +88,19 @@ pub(super) async fn unlisted_owners(
         .collect();
     let mut found = Vec::new();
     for namespace in namespaces {
-        let api =
-            Api::<DeserializeGuard<FrugalityBenchmark>>::namespaced(client.clone(), namespace);
-        let all = list("benchmarks", &api, &ListParams::default()).await?;
-        let owners = all.iter().map(peer);
-        found.extend(owners.filter(|it| unlisted.iter().any(|pod| pod.benchmark_uid == it.uid)));
+        let api = Api::<FrugalityBenchmark>::namespaced(client.clone(), namespace);
+        let take = |meta: PartialObjectMeta<FrugalityBenchmark>| {
+            let uid = meta.uid().unwrap_or_default();
+            if unlisted.iter().any(|pod| pod.benchmark_uid == uid) {
+                found.push(Arc::new(Peer::unreadable(&meta)));
+            }
+        };
+        each_metadata(&api, take)
+            .await
+            .map_err(|source| ObserveError {
+                what: "benchmarks",
+                source,
+            })?;
     }
     Ok(found)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Toleration;
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{Api, ResourceExt, api::ListParams, core::PartialObjectMeta};
 use serde::de::DeserializeOwned;
 
 use crate::{plan::facts::Refusal, time::unix_seconds};
@@ -58,9 +58,87 @@ where
     }
 }
 
+/// Objects per page of [`each_metadata`]. A whole page is in memory at once.
+const PAGE: u32 = 50;
+
+/// Reads the metadata of all objects, page by page. Of a thousand benchmarks at once, it would take tens of megabytes, because an
+/// annotation can have the whole spec.
+pub(crate) async fn each_metadata<K>(
+    api: &Api<K>,
+    mut take: impl FnMut(PartialObjectMeta<K>),
+) -> Result<(), kube::Error>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let mut params = ListParams::default().limit(PAGE);
+    loop {
+        let page = api.list_metadata(&params).await?;
+        page.items.into_iter().for_each(&mut take);
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => params.continue_token = Some(token),
+            _ => return Ok(()),
+        }
+    }
+}
+
 /// When an object was created, in Unix seconds. The API server sets this time in each object.
 pub(super) fn created(object: &impl ResourceExt) -> f64 {
     object
         .creation_timestamp()
         .map_or(0.0, |time| unix_seconds(time.0))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use axum::{Router, extract::RawQuery, http::HeaderMap, routing::get};
+    use kube::{Client, Config};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::FrugalityBenchmark;
+
+    /// Two pages of metadata, as an API server sends them.
+    async fn pages(headers: HeaderMap, RawQuery(query): RawQuery) -> String {
+        let query = query.unwrap();
+        let accepted = headers["accept"].to_str().unwrap();
+        assert!(accepted.contains("PartialObjectMetadataList"), "{accepted}");
+        assert!(query.contains(&format!("limit={PAGE}")), "{query}");
+        let (names, next): (&[&str], _) = if query.ends_with("continue=more") {
+            (&["c"], "")
+        } else {
+            (&["a", "b"], "more")
+        };
+        let item = |name: &&str| -> Value {
+            json!({
+                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": name},
+            })
+        };
+        json!({
+            "apiVersion": "meta.k8s.io/v1",
+            "kind": "PartialObjectMetadataList",
+            "metadata": {"continue": next},
+            "items": names.iter().map(item).collect::<Vec<_>>(),
+        })
+        .to_string()
+    }
+
+    #[tokio::test]
+    async fn metadata_are_read_page_by_page() {
+        let path = "/apis/frugality.dev/v1alpha1/frugalitybenchmarks";
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = axum::serve(listener, Router::new().route(path, get(pages)));
+        let server = tokio::spawn(server.into_future());
+        let client = Client::try_from(Config::new(url.parse().unwrap())).unwrap();
+
+        let mut names = Vec::new();
+        let api = Api::<FrugalityBenchmark>::all(client);
+        each_metadata(&api, |meta| names.push(meta.name_any()))
+            .await
+            .unwrap();
+        server.abort();
+        assert_eq!(names, ["a", "b", "c"]);
+    }
 }

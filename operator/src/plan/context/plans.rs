@@ -156,8 +156,15 @@ impl Context<'_> {
             _ => self.now_unix_seconds,
         };
         let is_new = self.now_unix_seconds - since < GRACE_SECONDS && !self.has_ended_with(reason);
-        if is_new || self.ledger.is_begun() {
-            return self.running(nodes, reason, &message, BUSY_REQUEUE_SECONDS * 2.0);
+        let running = self.running(nodes, reason, &message, BUSY_REQUEUE_SECONDS * 2.0);
+        if is_new {
+            return running;
+        }
+        if self.ledger.is_begun() {
+            return Plan {
+                wait: Wait::Cluster,
+                ..running
+            };
         }
         Plan {
             wait: Wait::Cluster,

@@ -18,7 +18,7 @@ if [ "$found" != app_seed ]; then
   fill
   ask -c "CREATE DATABASE app_seed TEMPLATE app"
 else
-  # A session reports its last transactions when it ends. The candidate's sessions have ended with its pods, or end here.
+  # A session reports its last transactions when it ends. The candidate's sessions have ended with its containers, or end here.
   for try in 1 2 3 4 5; do
     open=$(ask -c "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
       WHERE datname = 'app' AND usename = current_user") || break

@@ -152,11 +152,11 @@ fn last_attempt(context: &Context<'_>, nodes: &Nodes) -> Stage<()> {
             Some(nodes),
             Reason::Measuring,
             "removing the pods of the last attempt",
-            // A change of a pod starts a pass at once. Without pods, the other objects are gone in a moment.
+            // The end of a pod starts a pass at once. Without pods, the other objects are gone in a moment.
             if has_pods {
                 BUSY_REQUEUE_SECONDS
             } else {
-                SOON_SECONDS / 2.0
+                SOON_SECONDS
             },
         )
     })

@@ -146,7 +146,10 @@ fn database(context: &Context<'_>, settings: &Settings, nodes: &Nodes) -> Prepar
             Vec::new(),
         );
     }
-    let filler = builder.seed(database, &on, context.ledger.last_opened());
+    // Without an attempt since, the database is new: the Job fills it, and restores nothing.
+    let after = context.ledger.last_opened();
+    let after = after.filter(|_| context.has_attempt_since(made.data_since_unix_seconds));
+    let filler = builder.seed(database, &on, after);
     filled(context, database, &made, filler)
 }
 

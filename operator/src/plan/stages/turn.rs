@@ -7,6 +7,7 @@ use crate::{
     plan::{
         action::{LockAction, Plan, Wait},
         context::{BUSY_REQUEUE_SECONDS, Context, Stage},
+        facts::Peer,
         placement::{nodes::Nodes, queue::Admission},
         settings::Settings,
     },
@@ -56,8 +57,10 @@ fn wait(context: &Context<'_>, nodes: &Nodes, name: String, node: String) -> Pla
         &message,
         QUEUED_REQUEUE_SECONDS,
     );
-    // A run that has begun keeps its nodes, which the look at the whole queue does not know.
-    if !context.ledger.is_begun() {
+    // A run that has begun keeps its nodes. The look at the whole queue finds them in the status.
+    let is_in_queue =
+        !context.ledger.is_begun() || !Peer::of(context.benchmark).began_on.is_empty();
+    if is_in_queue {
         plan.wait = Wait::Turn { name, node };
     }
     plan.delete = context.all_children();

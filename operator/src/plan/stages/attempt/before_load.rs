@@ -29,7 +29,7 @@ const COOLING_TIMEOUT_SECONDS: f64 = 60.0;
 /// Time limit for a server to become ready, in seconds, unless its candidate sets `readyWithin`.
 const START_TIMEOUT_SECONDS: f64 = 180.0;
 /// Time between two looks at pods that start or end. A pod that gets ready, fails or ends starts a pass at once, so these looks only
-/// find the rest: a limit of time, a pod that no node takes, and how an unready server answers.
+/// find the rest: a limit of time, a pod that no node takes, a pod that was deleted by force, and how an unready server answers.
 pub(super) const POLL_SECONDS: f64 = 2.0;
 
 impl OpenAttempt<'_> {

@@ -1,8 +1,8 @@
 //! An attempt after its figures: the operator removes the candidate, counts the database's transactions and restores the
 //! database for the next attempt. Then it writes the outcome.
 //!
-//! No check needs the candidate's pods any more. Its sessions end with its pods, and PostgreSQL has then counted all of
-//! their transactions.
+//! No check needs the candidate's pods any more. Its sessions end with its containers, and PostgreSQL has then counted
+//! all of their transactions.
 
 use frugality_measure::report::InjectionReport;
 
@@ -95,13 +95,15 @@ impl OpenAttempt<'_> {
             self.observed.pods.iter().filter(is_server)
         };
         // Kubernetes removes a pod about a second after its containers have ended. If a pod is missing, its Deployment may be about to make
-        // another one until it is gone itself.
+        // another one until it is gone itself. So the Job begins early only if all pods end within a second.
         let all_there = i32::try_from(pods().count()) == Ok(self.expected_pods());
-        let mut servers = self
-            .children()
-            .filter(|it| it.kind == ChildKind::Deployment);
-        let has_stopped = pods().all(PodFacts::has_stopped);
-        if has_stopped && servers.all(|server| server.deleting && all_there) {
+        let servers = || {
+            self.children()
+                .filter(|it| it.kind == ChildKind::Deployment)
+        };
+        let no_new_pod =
+            servers().next().is_none() || (all_there && servers().all(|server| server.deleting));
+        if no_new_pod && pods().all(PodFacts::has_stopped) {
             let database = self.builder.benchmark.spec.database.as_ref();
             let on = nodes::selector(self.measured);
             let seed = database.map(|database| self.builder.seed(database, &on, Some(self.name())));
