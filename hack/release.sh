@@ -68,8 +68,9 @@ manifest() {
 #
 #   kubectl apply --server-side -f install.yaml
 #
-# Needs Kubernetes 1.30 or later. Each meter reads a sensor or the RAPL counters of its node. Without them it does not
-# start, and its log has the reason. The chart has settings for plugs, models of boards and Kepler: $PAGE
+# Needs Kubernetes 1.30 or later. Each meter reads a sensor of its node. Without one it uses the model of the board, and
+# joules are "Modelled". If it knows no such board, it does not start, and its log has the reason. The chart has settings
+# for plugs, other models and Kepler: $PAGE
 ---
 apiVersion: v1
 kind: Namespace

@@ -24,7 +24,7 @@ declare -A PART_MODULE=(
   [kube-router]=github.com/cloudnativelabs/kube-router/v2
 )
 # Part: the folder of its go.mod, if it shares the one of another part. The libraries of Kubernetes, which both contain, are
-# then compiled once.
+# then compiled once. Of kine, which has C code, only packages that do not use the network are shared.
 declare -A PART_FOLDER=(
   [kine]=kubernetes [coredns]=kubernetes [local-path-provisioner]=kubernetes [helm]=cloudnative-pg
 )

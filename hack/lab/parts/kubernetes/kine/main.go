@@ -91,6 +91,10 @@ func run(address, endpoint string) error {
 	if err != nil {
 		return err
 	}
+	// A user who can write to it can write the state of the cluster.
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return err
+	}
 	go func() {
 		<-ctx.Done()
 		// Watches do not end by themselves.
