@@ -72,7 +72,7 @@ pub(super) fn power(pages: &[Page]) -> Finding {
             check,
             Level::Warn,
             silent.join(" "),
-            "Look at the log of the meter's pod. docs/power-on-a-pi.md describes the sources of power.",
+            "Look at the log of the meter's pod. docs/power-on-a-pi.md describes the sources of power. A network policy can also be the cause: doctor asks through the API server, which the chart's networkPolicies do not allow. A benchmark then works nevertheless.",
         );
     }
     match worst {

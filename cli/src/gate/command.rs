@@ -36,7 +36,7 @@ Exit codes:
 
 Examples:
   # After kubectl apply, in a pipeline
-  kubectl frugality gate shop-release --image ghcr.io/you/shop@sha256:… --timeout 3h
+  kubectl frugality gate shop-release --image ghcr.io/you/shop@sha256:… --timeout 8h
 
   # For GitHub Actions
   kubectl frugality gate --image \"$IMAGE\" --summary \"$GITHUB_STEP_SUMMARY\" --outputs \"$GITHUB_OUTPUT\" --annotations -- \"$NAME\"
@@ -58,8 +58,8 @@ pub struct Gate {
     /// Accept an --image without a digest. A tag can be moved to an image that was not measured.
     #[arg(long)]
     allow_tag: bool,
-    /// Longest time until the verdict.
-    #[arg(long, default_value = "3h", value_parser = duration)]
+    /// Longest time until the verdict, with the time in the queue.
+    #[arg(long, default_value = "8h", value_parser = duration)]
     timeout: Duration,
     /// Longest time until the benchmark exists and measures --image, for pipelines that apply it meanwhile.
     #[arg(long, default_value = "0s", value_parser = duration)]
