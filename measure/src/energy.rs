@@ -199,8 +199,8 @@ impl ByPod {
     }
 }
 
-/// Why the measured pods' counters do not show their use in the idle baselines: one falls, and would count as work that the pod had
-/// done less at rest.
+/// Why the measured pods' counters do not show their use in the idle baselines: one of them falls. The fall would count as work
+/// that the pod had not done at rest.
 fn lost_at_rest(evidence: &AttemptEvidence<'_>) -> Option<String> {
     let AttemptEvidence { attempt, series } = evidence;
     let baselines = [attempt.idle_before, attempt.idle_after];

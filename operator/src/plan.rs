@@ -30,7 +30,7 @@ use std::ops::ControlFlow;
 
 use self::{
     action::{LedgerWrite, Plan, Wait},
-    context::{BUSY_REQUEUE_SECONDS, Context, Stage},
+    context::{Context, Stage},
     facts::{Config, Observed, Peer},
     ledger::{Ledger, outcome_of, record::ended},
     placement::queue::Queue,
@@ -141,8 +141,9 @@ pub fn plan(
     if is_judged && observed.unreadable.is_empty() && !observed.namespace_forbidden {
         let keep = usize::try_from(benchmark.spec.runs_to_keep).unwrap_or(1);
         plan.forget = retention::surplus(&run, &observed.trials, keep);
+        // More entries are left for the next pass.
         if plan.forget.len() == retention::MOST_PER_PASS {
-            plan.requeue_seconds = BUSY_REQUEUE_SECONDS;
+            plan.wait = Wait::Time;
         }
     }
     plan.trace = parsed

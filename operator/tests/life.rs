@@ -17,7 +17,7 @@ use frugality_operator::{
     },
     plan::{
         action::{ChildObject, Wait},
-        facts::{ChildKind, Observed, Peer, Unreadable},
+        facts::{ChildKind, Peer, Unreadable},
         ledger::outcome_of,
         names::measurement_id,
         placement::queue::waits,
@@ -437,17 +437,21 @@ fn a_begun_run_whose_node_is_gone_rests_until_the_cluster_changes() {
     });
     let mut observed = world.observed(first);
     observed.nodes.retain(|node| node.name != "pi-1");
-    let plan_after = |seconds: f64, observed: &mut Observed| {
+    let mut benchmark = world.slots[first].benchmark.clone();
+    let mut plan_after = |seconds: f64| {
         let reason = Reason::NodeRemoved.as_str().to_owned();
         observed.waiting_since = Some((reason, world.now - seconds));
-        let benchmark = &world.slots[first].benchmark;
-        plan(benchmark, observed, &world.config, world.now)
+        let plan = plan(&benchmark, &observed, &world.config, world.now);
+        let rests = plan.changes_nothing(benchmark.current_status());
+        benchmark.status = Some(plan.status);
+        (plan.wait, rests)
     };
-    let new = plan_after(10.0, &mut observed);
-    let columns = new.status.columns.as_ref().unwrap();
+    assert_eq!(plan_after(10.0), (Wait::Time, false));
+    assert_eq!(plan_after(10.0), (Wait::Time, true));
+    assert_eq!(plan_after(61.0), (Wait::Cluster, true));
+    let status = benchmark.status.unwrap();
+    let columns = status.columns.as_ref().unwrap();
     assert_eq!(columns.reason.as_deref(), Some("NodeRemoved"));
-    assert_eq!(new.wait, Wait::Time);
-    assert_eq!(plan_after(61.0, &mut observed).wait, Wait::Cluster);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use frugality_operator::{
     api::{FrugalityTrial, Outcome, Verdict},
-    plan::{baseline::is_frozen_entry, retention::surplus},
+    plan::{action::Wait, baseline::is_frozen_entry, retention::surplus},
 };
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -256,33 +256,32 @@ fn a_pass_deletes_some_entries_the_oldest_run_first_and_its_last_attempt_first()
 }
 
 #[test]
-fn an_ended_benchmark_rests_after_its_last_old_entry_is_deleted() {
+fn an_ended_benchmark_rests_when_the_last_of_many_old_entries_is_deleted() {
     let mut world = keeping(1);
     world.run_to_end();
     let run = run_of(&world.slots[0].benchmark);
     let rests = |world: &World| {
         let plan = world.plan(0);
         let current = world.slots[0].benchmark.current_status();
-        (plan.changes_nothing(current), plan.requeue_seconds)
+        assert!(plan.changes_nothing(current), "{plan:#?}");
+        (plan.wait == Wait::Benchmark, plan.forget.len())
     };
-    assert_eq!(rests(&world), (true, 30.0));
+    assert_eq!(rests(&world), (true, 0));
     let old = entry("old", 0, 5, Some(Outcome::Void));
     world.slots[0].trials.push(old.clone());
-    assert_eq!(
-        rests(&world),
-        (false, 30.0),
-        "a failed deletion is tried again"
-    );
+    assert_eq!(rests(&world), (true, 1));
     let many = (1..60).map(|number| {
         let mut entry = old.clone();
         entry.metadata.name = Some(format!("old-{number:03}"));
         entry
     });
     world.slots[0].trials.extend(many);
-    assert_eq!(rests(&world), (false, 1.0), "more than one pass deletes");
+    assert_eq!(rests(&world), (false, 50));
+    let before = world.now;
     world.run_until("the last deletion", |world| {
         let trials = &world.slots[0].trials;
         trials.iter().all(|it| it.spec.run == run)
     });
-    assert_eq!(rests(&world), (true, 30.0));
+    assert!(world.now - before < 65.0, "two passes");
+    assert_eq!(rests(&world), (true, 0));
 }

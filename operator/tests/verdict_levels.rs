@@ -202,6 +202,29 @@ fn a_shared_node_has_no_load_curve() {
     );
 }
 
+/// Such a baseline contains a part of the load.
+#[test]
+fn idle_baselines_that_are_too_short_for_the_meter_give_no_load_curve() {
+    let benchmark = at_levels(&LEVELS, &[]);
+    let read_every = |interval_seconds: f64| {
+        let mut trials = levelled(&benchmark, highest, |candidate, rate, _| {
+            straight(candidate, rate)
+        });
+        for trial in &mut trials {
+            let status = trial.status.as_mut().unwrap();
+            // The baselines have 15 s.
+            status.energy.as_mut().unwrap().interval_seconds = interval_seconds;
+        }
+        let plan = judged(&benchmark, trials);
+        let found = curve(&plan, "rust");
+        (found.idle_watts.is_some(), found.withheld.clone())
+    };
+    assert_eq!(read_every(7.4), (true, Vec::new()));
+    let (is_shown, withheld) = read_every(7.6);
+    assert!(!is_shown);
+    assert!(withheld[0].contains("idle power"), "{withheld:?}");
+}
+
 #[test]
 fn levels_of_a_rate_that_the_injector_set_give_no_figures() {
     let benchmark = at_levels(&LEVELS, &[]);

@@ -271,7 +271,8 @@ impl Passes {
                         .resource_version
                         .clone()
                         .unwrap_or_default(),
-                    wait: Wait::Benchmark,
+                    // Another version of the CustomResourceDefinition can make it readable.
+                    wait: Wait::Cluster,
                     due: None,
                     nodes_version: context.memory.nodes_version(),
                 };

@@ -1,6 +1,6 @@
 //! Benchmarks whose last pass changed nothing and whose next pass would change nothing either: they have ended, are
-//! suspended, or wait for their turn. The operator makes a pass over such a benchmark when something changes, and
-//! otherwise rarely. A thousand of them cost hardly more requests than one.
+//! suspended, can't be read, or wait for their turn or for a node. The operator makes a pass over such a benchmark when something
+//! changes, and otherwise rarely. A thousand of them cost hardly more requests than one.
 
 use std::{
     collections::{HashMap, HashSet},

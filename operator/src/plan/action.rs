@@ -57,7 +57,12 @@ impl Plan {
     #[must_use]
     pub fn changes_nothing(&self, current_status: Option<&FrugalityBenchmarkStatus>) -> bool {
         let actions = self.clone().actions(current_status);
-        let is_idle = |it: &Action| matches!(it, Action::Watch(_) | Action::WatchOnly(_));
+        let is_idle = |it: &Action| {
+            matches!(
+                it,
+                Action::Watch(_) | Action::WatchOnly(_) | Action::Forget(_)
+            )
+        };
         actions.iter().all(is_idle)
     }
 

@@ -103,12 +103,11 @@ impl Evidence<'_> {
                 "{name}: the injector ran on the measured node and is part of its energy"
             );
         }
-        let missing = trials
-            .iter()
-            .filter(|trial| self.value(trial, measure).is_none())
-            .count();
+        let lacks_it = |trial: &&&FrugalityTrialStatus| self.value(trial, measure).is_none();
+        let missing = trials.iter().filter(lacks_it).count();
         let why = trials
             .iter()
+            .filter(lacks_it)
             .filter_map(|trial| Some((trial, trial.energy.as_ref()?)))
             .find_map(|(trial, energy)| match measure {
                 Measure::Joules(DecidingFigure::Net) => self.why_no_net(trial, energy),
