@@ -322,12 +322,9 @@ mod tests {
     use rstest::rstest;
 
     fn settings_of(node: &str, flags: &[&str]) -> Result<MeterSettings, MeterSettingsError> {
-        let line = ["frugality-meter", "run", "--node-name", node];
-        let two = ["--cpus=2"];
-        let has_cpus = flags.iter().any(|flag| flag.starts_with("--cpus"));
-        let cpus = two.iter().filter(|_| !has_cpus);
+        let line = ["frugality-meter", "run", "--cpus=2", "--node-name", node];
         let MeterCommand::Run(arguments) =
-            CommandLine::parse_from(line.iter().chain(cpus).chain(flags)).command
+            CommandLine::parse_from(line.iter().chain(flags)).command
         else {
             panic!("not a run");
         };
@@ -406,10 +403,12 @@ mod tests {
         let digest = |flags: &[&str]| digest_of(&[&["--board=pi-2b"], flags].concat());
         assert_eq!(digest(&[]).len(), 16);
         assert_eq!(digest(&["--interval=500ms"]), digest(&[]));
+        let mut four_cpus = settings(&["--board=pi-2b"]).unwrap();
+        four_cpus.surroundings.cpus = 4;
         let others = [
             digest(&[]),
+            four_cpus.digest(),
             digest_of(&["--board=pi-3b"]),
-            digest(&["--cpus=4"]),
             digest(&["--interval=1s"]),
             digest(&["--cgroup-root=/lab/{node}"]),
         ];

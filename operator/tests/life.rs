@@ -384,7 +384,8 @@ fn other_benchmarks_run_while_one_is_suspended() {
     assert_entries(&world, first);
 }
 
-/// A run that has begun and was suspended, next to another run that has the nodes now. Its number, and the other's.
+/// A run that has begun, was suspended, and waits in the queue behind another run that has the nodes now. Its number, and the
+/// other's.
 fn begun_without_nodes(world: &mut World) -> (usize, usize) {
     world.run_until("a figure", |world| {
         (0..2).any(|slot| !measured(world, slot).is_empty())
@@ -397,6 +398,9 @@ fn begun_without_nodes(world: &mut World) -> (usize, usize) {
         !measured(world, 1 - first).is_empty()
     });
     world.edit(first, &RESUME);
+    world.run_until("the queue", |world| {
+        reason_of(world, first) == Reason::Queued.as_str()
+    });
     (first, 1 - first)
 }
 
@@ -404,9 +408,6 @@ fn begun_without_nodes(world: &mut World) -> (usize, usize) {
 fn a_begun_run_that_waits_for_its_turn_rests_until_the_queue_calls_it() {
     let mut world = World::new([two(), second()]);
     let (first, other) = begun_without_nodes(&mut world);
-    world.run_until("the queue", |world| {
-        reason_of(world, first) == Reason::Queued.as_str()
-    });
     let plan = world.plan(first);
     let benchmark = &world.slots[first].benchmark;
     assert!(
@@ -432,9 +433,6 @@ fn a_begun_run_that_waits_for_its_turn_rests_until_the_queue_calls_it() {
 fn a_begun_run_whose_node_is_gone_rests_until_the_cluster_changes() {
     let mut world = World::new([two(), second()]);
     let (first, _) = begun_without_nodes(&mut world);
-    world.run_until("the queue", |world| {
-        reason_of(world, first) == Reason::Queued.as_str()
-    });
     let mut observed = world.observed(first);
     observed.nodes.retain(|node| node.name != "pi-1");
     let mut benchmark = world.slots[first].benchmark.clone();

@@ -127,8 +127,8 @@ fn an_invalid_edit_deletes_nothing() {
     assert_eq!(kept(&world), [first].into());
 }
 
-/// The deletion stops after any number of entries, and then the edit is taken back. After an hour, half a block has to be
-/// measured again.
+/// The deletion stops after any number of entries, and then the edit is taken back. After an hour, the operator
+/// measures half a block again.
 #[test]
 fn a_run_that_lost_some_entries_goes_on_where_it_was_cut() {
     for (deleted, hours) in [(1, 0), (5, 0), (10, 0), (1, 1), (2, 1)] {

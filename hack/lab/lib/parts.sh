@@ -24,7 +24,8 @@ declare -A PART_MODULE=(
   [kube-router]=github.com/cloudnativelabs/kube-router/v2
 )
 # Part: the folder of its go.mod, if it shares the one of another part. The libraries of Kubernetes, which both contain, are
-# then compiled once. Of kine, which has C code, only packages that do not use the network are shared.
+# then compiled once. kine is built with cgo: net and what imports it are
+# compiled again for it, which is 93 of its 209 packages.
 declare -A PART_FOLDER=(
   [kine]=kubernetes [coredns]=kubernetes [local-path-provisioner]=kubernetes [helm]=cloudnative-pg
 )

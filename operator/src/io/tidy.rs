@@ -78,8 +78,6 @@ impl Tidy {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
-
     use std::{
         future::pending,
         sync::atomic::{AtomicUsize, Ordering},

@@ -156,14 +156,11 @@ impl Context<'_> {
             _ => self.now_unix_seconds,
         };
         let is_new = self.now_unix_seconds - since < GRACE_SECONDS && !self.has_ended_with(reason);
-        let running = self.running(nodes, reason, &message, BUSY_REQUEUE_SECONDS * 2.0);
-        if is_new {
-            return running;
-        }
-        if self.ledger.is_begun() {
+        if is_new || self.ledger.is_begun() {
+            let wait = if is_new { Wait::Time } else { Wait::Cluster };
             return Plan {
-                wait: Wait::Cluster,
-                ..running
+                wait,
+                ..self.running(nodes, reason, &message, BUSY_REQUEUE_SECONDS * 2.0)
             };
         }
         Plan {
