@@ -421,3 +421,30 @@ fn net_attributed_joules_decide_if_the_spec_asks_for_them() {
         "{withheld}"
     );
 }
+
+/// One trial lacks its attributed joules. Another one has them, but lost a counter at rest.
+#[test]
+fn the_reason_for_a_withheld_figure_is_that_of_a_trial_without_it() {
+    let benchmark = two_with(&[("/energy/decidingFigure", json!("Attributed"))]);
+    let mut trials = ledger(&benchmark, |block, candidate| {
+        let mut trial = usual(block, candidate);
+        if block == 4 {
+            trial.attributed_candidate = None;
+        }
+        trial
+    });
+    for trial in trials.iter_mut().filter(|it| it.spec.block == 1) {
+        let energy = trial.status.as_mut().unwrap().energy.as_mut().unwrap();
+        energy.pods_withheld = Some("only net joules are not shared".into());
+    }
+    let withheld = judged(&benchmark, trials).status.results[0]
+        .withheld
+        .join("; ");
+    assert!(
+        withheld.contains(
+            "attributed joules missing in 1 of 5 trials: the counters of a pod were lost"
+        ),
+        "{withheld}"
+    );
+    assert!(!withheld.contains("only net joules"), "{withheld}");
+}
