@@ -336,16 +336,24 @@ impl RunArguments {
         let limit_seconds = span("limit-seconds", self.limit_seconds)?;
         // A request may connect and wait, and then repeat both. The uncounted request before the run may do so too.
         let patience = Duration::from_secs_f64(4.0 * self.timeout_seconds + 10.0);
-        let run = |name, amount| Run {
-            name,
-            limit: match amount {
-                Amount::DurationSeconds(seconds) => Duration::from_secs_f64(seconds) + patience,
-                Amount::Requests(_) => Duration::from_secs_f64(limit_seconds),
-            },
-            settings: LoadSettings {
+        let run = |name, amount| {
+            let settings = LoadSettings {
                 amount,
                 ..settings.clone()
-            },
+            };
+            // At a rate, whole rounds of the connections may take longer.
+            let scheduled = settings.schedule().map_or(0.0, |schedule| schedule.seconds);
+            let limit = match amount {
+                Amount::DurationSeconds(seconds) => {
+                    Duration::from_secs_f64(seconds.max(scheduled)) + patience
+                }
+                Amount::Requests(_) => Duration::from_secs_f64(limit_seconds),
+            };
+            Run {
+                name,
+                settings,
+                limit,
+            }
         };
         let beside = |name, seconds: f64| {
             (seconds > 0.0).then(|| run(name, Amount::DurationSeconds(seconds)))
@@ -401,5 +409,31 @@ fn span(name: &'static str, seconds: f64) -> Result<f64, ArgumentError> {
         Ok(seconds)
     } else {
         Err(ArgumentError::Span { name, seconds })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+
+    fn plan(words: &str) -> RequestPlan {
+        let words = format!("injector run --url http://server {words}");
+        let Command::Run(arguments) = Cli::try_parse_from(words.split(' ')).unwrap().command;
+        arguments.request_plan().unwrap()
+    }
+
+    #[test]
+    fn the_limit_of_a_load_covers_whole_rounds_of_its_connections() {
+        let long = plan("--connections 100 --rate 2.4 --duration-seconds 100 --timeout-seconds 3");
+        // 3 on each connection.
+        let seconds = Duration::from_secs_f64(300.0 / 2.4);
+        assert_eq!(long.measured.limit, seconds + Duration::from_secs(22));
+        let rare = plan(
+            "--connections 4 --rate 0.05 --duration-seconds 60 --tail-seconds 1.4 --timeout-seconds 3",
+        );
+        let two = Duration::from_secs(40 + 22);
+        assert_eq!(rare.tail.unwrap().limit, two);
     }
 }

@@ -66,8 +66,8 @@ pub struct RequestFigures {
     /// latencies over T · connections, which is Fortio's ActualQPS × Avg ÷ NumThreads. About 1: the target
     /// sets the pace. Absent without requests, and if late requests were skipped.
     pub occupancy: Option<f64>,
-    /// Share of the requested rate that was *not* reached, 0 to 1: 1 − ActualQPS ÷ RequestedQPS. For a
-    /// uniform load, the staggered ends of its connections are subtracted. Absent at the maximum rate.
+    /// Share of the requested rate that was *not* reached, 0 to 1. It counts due requests that were not sent, and
+    /// lateness at the end of the run. Absent at the maximum rate.
     pub shortfall: Option<f64>,
     /// Mean length of the answers' bodies, in bytes. Fortio does not separate the sizes of successes and
     /// errors. The figure is therefore absent in a run with errors.

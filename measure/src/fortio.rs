@@ -14,4 +14,4 @@ mod settings;
 
 pub use figures::figures;
 pub use result::{FortioError, FortioResult, ResponseSizes, is_success, parse};
-pub use settings::{Amount, Body, FortioSettingsError, LoadSettings, argv};
+pub use settings::{Amount, Body, FortioSettingsError, LoadSettings, Schedule, argv};

@@ -234,7 +234,7 @@ pub enum Void {
         /// The number of such readings.
         readings: f64,
     },
-    /// The node's kernel, frequency governor or firmware changed.
+    /// The node's kernel, frequency governor, firmware or machine changed.
     #[error("the node's {what} changed from {from} to {to}")]
     NodeChanged {
         /// The changed property.

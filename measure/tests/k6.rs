@@ -80,9 +80,24 @@ fn a_cycle_counts_as_a_request() {
 
 #[test]
 fn at_a_rate_the_shortfall_is_reported() {
-    let figures = figures(RATE, Some(100.0));
-    assert_near(figures.shortfall, 1.0 - figures.requests as f64 / 200.0);
-    assert!(figures.occupancy.unwrap() < 0.5);
+    let measured = output(RATE, Some(100.0)).measured;
+    let of = |change: &dyn Fn(&mut frugality_measure::k6::K6Result)| {
+        let mut measured = measured.clone();
+        change(&mut measured);
+        LoadResult::K6(measured).figures(&[]).shortfall
+    };
+    assert_near(of(&|_| ()), 0.0);
+    assert_near(of(&|it| it.dropped_cycles = 20), 20.0 / 200.0);
+    // 2.34 cycles were due in which two have ended: the last one is open.
+    let due = |ended: u64| {
+        move |it: &mut frugality_measure::k6::K6Result| {
+            it.rate = Some(1.17);
+            (it.cycles.count, it.failed_cycles.count) = (ended, 0);
+        }
+    };
+    assert_near(of(&due(2)), 0.0);
+    assert!(of(&due(0)).unwrap() > 0.4);
+    assert!(figures(RATE, Some(100.0)).occupancy.unwrap() < 0.5);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FortioResult, is_success};
+use super::{Amount, FortioResult, is_success};
 use crate::figures::RequestFigures;
 use crate::latency::Percentile;
 
@@ -48,9 +48,7 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
         // A connection that skips late requests may be idle although the target is slow.
         occupancy: (requests > 0 && seconds > 0.0 && !result.skips_late)
             .then(|| result.latency.sum_seconds / (seconds * f64::from(result.threads))),
-        shortfall: result
-            .requested_rate
-            .map(|rate| (1.0 - (result.actual_rate + staggered(result)) / rate).max(0.0)),
+        shortfall: shortfall(result),
         mean_body_bytes: sizes.and_then(|sizes| Some(sizes.mean_bytes - sizes.mean_header_bytes?)),
         mean_body_standard_error_bytes: sizes
             .and_then(|sizes| Some(sizes.standard_deviation_bytes? / (successes as f64).sqrt())),
@@ -59,13 +57,30 @@ pub fn figures(result: &FortioResult, expected: &[u16]) -> RequestFigures {
     }
 }
 
-/// Requests per second that a uniform load lacks without being late. Connection k of n begins k intervals of
-/// the whole rate after the first, and ends as much later. The run is therefore n − 1 intervals longer than
-/// its requests take.
-fn staggered(result: &FortioResult) -> f64 {
-    if result.uniform && result.duration_seconds > 0.0 {
-        f64::from(result.threads.saturating_sub(1)) / result.duration_seconds
+/// The share of a requested rate that was missed: requests that were due and were not sent, and lateness at the end.
+/// The time that the last requests wait for their answers is not lateness, however slow the target is at the rate.
+fn shortfall(result: &FortioResult) -> Option<f64> {
+    let rate = result.requested_rate?;
+    let connections = f64::from(result.threads);
+    // As Fortio computes both (`runQPSSetup` and `runOne` in periodic/periodic.go).
+    let due = match result.requested {
+        Amount::Requests(requests) => requests as f64,
+        Amount::DurationSeconds(seconds) => {
+            let all = (rate * seconds).floor().max(2.0);
+            (all / connections).floor() * connections
+        }
+    };
+    let stagger = if result.uniform {
+        connections - 1.0
     } else {
         0.0
-    }
+    };
+    let seconds_due = (due + stagger) / rate;
+    let seconds_taken = result.duration_seconds - result.latency.max_seconds;
+    let in_time = if seconds_taken > seconds_due {
+        seconds_due / seconds_taken
+    } else {
+        1.0
+    };
+    (due > 0.0).then(|| (1.0 - in_time * result.latency.count as f64 / due).max(0.0))
 }

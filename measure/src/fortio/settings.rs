@@ -25,7 +25,8 @@ const MOST_BUFFER_KIB: u32 = 4096;
 pub enum Amount {
     /// This many seconds (> 0). Fortio first sends one uncounted request on each connection.
     DurationSeconds(f64),
-    /// Exactly this many requests (≥ 1). Fortio opens its connections within the first of them.
+    /// Exactly this many requests (≥ 1; at a rate a multiple of the connections). Fortio opens its connections within the first
+    /// of them.
     Requests(u64),
 }
 
@@ -82,6 +83,16 @@ pub enum FortioSettingsError {
     /// No requests.
     #[error("requests must be at least 1")]
     Requests,
+    /// At a rate, Fortio sends the rest of the division on one connection, long after the others have ended.
+    #[error(
+        "at a rate, requests must be a multiple of the connections, not {requests} on {connections} connections"
+    )]
+    UnequalConnections {
+        /// The requests.
+        requests: u64,
+        /// The connections.
+        connections: u32,
+    },
     /// Fortio interprets a rate of 0 as the maximum rate.
     #[error(
         "the rate must be more than 0 requests per second, not {0}; omit it for the maximum rate"
@@ -121,6 +132,13 @@ impl LoadSettings {
         })
     }
 
+    /// When the requests are sent; absent for the maximum rate.
+    #[must_use]
+    pub fn schedule(&self) -> Option<Schedule> {
+        let rate = self.rate?;
+        Some(Schedule::new(rate, self.connections, self.amount))
+    }
+
     /// Checks the settings before any load is generated.
     pub fn check(&self) -> Result<(), FortioSettingsError> {
         let host = self
@@ -140,6 +158,14 @@ impl LoadSettings {
                 return Err(FortioSettingsError::Duration(seconds));
             }
             Amount::Requests(0) => return Err(FortioSettingsError::Requests),
+            Amount::Requests(requests)
+                if self.rate.is_some() && requests % u64::from(self.connections) != 0 =>
+            {
+                return Err(FortioSettingsError::UnequalConnections {
+                    requests,
+                    connections: self.connections,
+                });
+            }
             Amount::DurationSeconds(_) | Amount::Requests(_) => {}
         }
         if let Some(rate) = self.rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
@@ -170,6 +196,59 @@ fn is_span(seconds: f64) -> bool {
     seconds > 0.0 && seconds < 86_400.0
 }
 
+/// When Fortio sends the requests of a load at a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// The connections in use, each for the same number of requests. Fewer than the given ones if there are fewer than two
+    /// requests per connection.
+    pub connections: u32,
+    /// All requests.
+    pub requests: u64,
+    /// Time from the first request to the last, in seconds.
+    pub seconds: f64,
+    /// Fortio's option for the rate, in requests per second.
+    fortio_rate: f64,
+}
+
+impl Schedule {
+    /// The schedule of a load at `rate` requests per second (> 0), on `connections` connections (≥ 1). A duration is rounded up to
+    /// the same number of requests on each connection.
+    ///
+    /// Of c connections, Fortio begins connection k k/q after the first, for its option q of the rate. Each connection needs N/q from
+    /// the first to the last of its N/c requests (`runOne` in periodic/periodic.go). All take (N + c − 1)/q. With q = rate, the
+    /// load would have a lower rate. Therefore q = rate · (N + c − 1)/N, and all take N/rate.
+    #[must_use]
+    pub fn new(rate: f64, connections: u32, amount: Amount) -> Self {
+        let (connections, requests) = match amount {
+            Amount::Requests(requests) => (connections, requests),
+            Amount::DurationSeconds(seconds) => {
+                let due = (rate * seconds).max(2.0);
+                let in_use = f64::from(connections).min((due / 2.0).floor());
+                // A product of two decimal fractions may be slightly more than a whole number.
+                let of_each = (due / in_use - 1e-9).ceil();
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "whole numbers from 1 to the given connections, and above 0"
+                )]
+                (in_use as u32, (of_each * in_use) as u64)
+            }
+        };
+        let sent = requests as f64;
+        Self {
+            connections,
+            requests,
+            seconds: sent / rate,
+            fortio_rate: rate * (sent + f64::from(connections) - 1.0) / sent,
+        }
+    }
+
+    /// Fortio's option for the duration, in seconds. It makes half a request more due, because rounding must not take one away.
+    fn fortio_seconds(&self) -> f64 {
+        (self.requests as f64 + 0.5) / self.fortio_rate
+    }
+}
+
 /// Fortio's arguments (without the program) for `settings`. Fortio writes the result to the file `json_path`,
 /// or for `-` to the standard output, which then contains nothing more. With `slices_path`, the
 /// program `injector/fortio` writes the slices of the run to that file.
@@ -183,14 +262,20 @@ pub fn argv(settings: &LoadSettings, json_path: &str, slices_path: Option<&str>)
     flag("-json", json_path);
     // If a target refuses connections, each request would otherwise log a line.
     flag("-loglevel", "critical");
-    flag("-c", &settings.connections.to_string());
+    let schedule = settings.schedule();
+    let connections = schedule.map_or(settings.connections, |schedule| schedule.connections);
+    flag("-c", &connections.to_string());
     flag("-httpbufferkb", &settings.buffer_kib().to_string());
     match settings.amount {
-        Amount::DurationSeconds(seconds) => flag("-t", &format!("{seconds}s")),
+        Amount::DurationSeconds(seconds) => {
+            let seconds = schedule.map_or(seconds, |schedule| schedule.fortio_seconds());
+            flag("-t", &format!("{seconds}s"));
+        }
         Amount::Requests(requests) => flag("-n", &requests.to_string()),
     }
     // On Fortio's command line, 0 is the maximum rate.
-    flag("-qps", &settings.rate.unwrap_or(0.0).to_string());
+    let rate = schedule.map_or(0.0, |schedule| schedule.fortio_rate);
+    flag("-qps", &rate.to_string());
     flag("-r", RESOLUTION_SECONDS);
     flag("-p", &PERCENTAGES.map(|it| it.to_string()).join(","));
     // By default Fortio looks for IPv4 only.

@@ -259,12 +259,21 @@ impl K6Result {
             shortfall: self
                 .rate
                 .filter(|_| seconds > 0.0)
-                .map(|rate| (1.0 - all as f64 / (seconds * rate)).max(0.0)),
+                .map(|rate| self.missed(seconds * rate) / (seconds * rate)),
             mean_body_bytes: None,
             mean_body_standard_error_bytes: None,
             requests_per_cycle: (all > 0).then(|| self.requests.count as f64 / all as f64),
             work: None,
         }
+    }
+
+    /// Cycles that did not begin, of so many that were due. A cycle that is open at the end of the window has begun. As many
+    /// as are open on average, and one more, count as open.
+    fn missed(&self, due: f64) -> f64 {
+        let all_seconds = self.cycles.sum_seconds + self.failed_cycles.sum_seconds;
+        let open = (all_seconds / self.duration_seconds + 1.0).min(f64::from(self.agents));
+        let not_ended = due - self.all_cycles() as f64;
+        (not_ended - open).max(self.dropped_cycles as f64).max(0.0)
     }
 
     /// Cuts names and texts to the limits of the output `cycles`. Otherwise a report could lead to a record

@@ -122,11 +122,6 @@ pub trait LoadRules {
     /// Properties in which compared candidates may differ.
     fn may_differ(&self, spec: &FrugalityBenchmarkSpec) -> MayDiffer;
 
-    /// Whether a unit that is open at an end of the window either counts as a whole or does not count.
-    fn has_open_ends(&self) -> bool {
-        false
-    }
-
     /// Whether k6 sends this load. The injector's container then has the image with k6.
     fn is_sent_by_k6(&self, _: Sending) -> bool {
         false

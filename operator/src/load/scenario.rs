@@ -49,10 +49,6 @@ impl LoadRules for ScenarioLoad {
         }
     }
 
-    fn has_open_ends(&self) -> bool {
-        true
-    }
-
     fn is_sent_by_k6(&self, _: Sending) -> bool {
         true
     }

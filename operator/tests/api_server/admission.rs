@@ -85,6 +85,7 @@ fn nonsense() -> Vec<(Value, &'static str)> {
         (json!({"energy": {"boundary": "Candidate"}}), "energy.boundary Candidate needs energy.decidingFigure Attributed"),
         (json!({"deadline": "10s"}), "spec.deadline must be from 1m to 336h"),
         (json!({"costs": {"nodeLifetime": "43800h"}}), "costs needs money, carbon or both"),
+        (json!({"load": {"rate": 100, "requests": 2002}}), "load.requests must be a multiple of the connections at a load.rate"),
         (json!({"load": {"rate": 100, "requests": 500}}), "load.requests are sent in less than 20s at this load.rate"),
         (json!({"trials": {"blocks": 50}, "deadline": "10m"}), "spec.deadline is shorter than the trials must take"),
         (json!({"load": {"rate": 50}, "trials": {"blocks": 5}, "budgets": [{"candidate": "rust", "minRequestsPerSecond": 60}]}), "a budget's minRequestsPerSecond can't be met at a lower load.rate"),

@@ -175,8 +175,26 @@ fn a_number_of_requests_fills_a_window() {
     let of =
         |rate: Value, requests: i32| [("spec/load", json!({"rate": rate, "requests": requests}))];
     let message = "load.requests are sent in less than 20s";
-    rule(message, &of(json!(100), 1999), &of(json!(100), 2000));
-    rule(message, &of(json!(6), 119), &of(json!("Max"), 119));
+    rule(message, &of(json!(100), 1996), &of(json!(100), 2000));
+    rule(message, &of(json!(6), 116), &of(json!("Max"), 116));
+}
+
+#[test]
+fn at_a_rate_each_connection_sends_the_same_number_of_requests() {
+    let of = |load: Value| [("spec/load", load)];
+    let message = "load.requests must be a multiple of the connections";
+    let load = |requests: i32| of(json!({"rate": 10, "requests": requests, "connections": 64}));
+    rule(message, &load(1000), &load(1024));
+    // By default there are four connections.
+    let load = |requests: i32| of(json!({"rate": 10, "requests": requests}));
+    rule(message, &load(1001), &load(1000));
+    let load = |rate: Value| of(json!({"rate": rate, "requests": 1001}));
+    rule(message, &load(json!(10)), &load(json!("Max")));
+    let swept = |last: i32| {
+        let sweep = json!({"connections": [4, last]});
+        of(json!({"rate": 10, "requests": 1000, "sweep": sweep}))
+    };
+    rule(message, &swept(64), &swept(50));
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl OpenAttempt<'_> {
                 began > idle_before.start_unix_seconds
             });
             let why = if began_late {
-                "the operator was restarted after the attempt had begun"
+                "the operator was restarted after the attempt had begun, or did not reach the API server for a quarter of an hour"
             } else {
                 "the meter gave none until then"
             };
@@ -123,11 +123,14 @@ impl OpenAttempt<'_> {
             // The duration of a number of requests is unknown, so the run's deadline is the limit.
             Amount::Requests(_) => settings.deadline_seconds,
         };
+        // At a rate, each of the three loads sends whole rounds of the connections, and at least two requests.
+        let rate = self.trial.spec.rate_per_second.or(settings.rate);
+        let round = rate.map_or(0.0, |rate| f64::from(self.point.connections.max(2)) / rate);
         let longest = INJECTOR_TIMEOUT_SECONDS
             + settings.warm_up_seconds
             + load
             + LONGEST_EDGE_SECONDS
-            + 3.0 * settings.timeout_seconds;
+            + 3.0 * (settings.timeout_seconds + round);
         // The time starts here because a quota may have delayed the pod for any time.
         let pods = self.pods(Role::Injector);
         let began = pods.first().map_or(job.created_unix_seconds, |pod| {
