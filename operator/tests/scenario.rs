@@ -339,6 +339,30 @@ fn few_cycles_per_agent_are_reported() {
 }
 
 #[test]
+fn few_cycles_at_a_rate_are_reported() {
+    let notes = |cycles: u64, seconds: f64| {
+        let benchmark = edited(
+            &scripted(&json!({"script": SCRIPT})),
+            &[("/load/rate", json!(2))],
+        );
+        let entries = entries(&benchmark, |_, measured| {
+            (measured.cycles.count, measured.failed_cycles.count) = (cycles, 0);
+            measured.cycles.sum_seconds = cycles as f64 * seconds;
+        });
+        judged(&benchmark, entries).status.notes
+    };
+    // Cycles of a second in windows of 20 s: two are open at each end.
+    let few = notes(40, 1.0);
+    let expected = "Few cycles ended in a window. Figures per cycle and cycles/s may be wrong by more than 3 %";
+    assert!(few.iter().any(|it| it.starts_with(expected)), "{few:?}");
+    let many = notes(400, 0.01);
+    assert!(
+        many.iter().all(|it| !it.contains("ended in a window")),
+        "{many:?}"
+    );
+}
+
+#[test]
 fn times_are_withheld_if_cycles_were_dropped() {
     let benchmark = scripted(&json!({"script": SCRIPT}));
     let plan = judged(

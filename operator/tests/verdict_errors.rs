@@ -155,3 +155,28 @@ fn an_instruments_error_is_a_larger_share_of_net_joules() {
     };
     assert!(says(&of(None)) && !says(&of(Some(0.05))));
 }
+
+#[test]
+fn a_ratio_budget_does_not_hide_that_the_meter_reports_no_accuracy() {
+    let of = |budget: serde_json::Value| {
+        let judged = two_with(&[("/budgets", json!([budget]))]);
+        let plan = status(&judged, |block, candidate| Trial {
+            provenance: Provenance::Metered,
+            meter_uncertainty: None,
+            ..usual(block, candidate)
+        });
+        plan.status.end().unwrap().message.clone()
+    };
+    let said = "The meter reports no accuracy";
+    let ratio = json!({"candidate": "rust", "against": "python", "maxEnergyRatio": "5"});
+    assert!(of(ratio).contains(said));
+    let slow = json!({"candidate": "rust", "maxMillisecondsPerRequest": "1000"});
+    assert!(of(slow).contains(said));
+    // A budget of joules says it itself.
+    let message = of(json!({"candidate": "rust", "maxJoulesPerRequest": "5"}));
+    assert!(!message.contains(said), "{message}");
+    assert!(
+        message.contains("excludes the meter's accuracy"),
+        "{message}"
+    );
+}

@@ -289,9 +289,35 @@ fn at_a_rate_that_is_reached_joules_are_compared_and_times_withheld() {
     );
     let notes = plan.status.notes.join("; ");
     assert!(
-        notes.contains("The rate was reached, so the joules are valid"),
+        notes.contains("The rate was reached, so the joules do not depend on the injector"),
         "{notes}"
     );
+}
+
+#[test]
+fn a_limit_of_the_times_alone_excuses_no_missing_joules() {
+    let of = |budgets: Value| {
+        let at_rate = static_servers(&[("/load/rate", json!(1000)), ("/budgets", budgets)]);
+        let plan = status(&at_rate, |block, candidate| Trial {
+            shortfall: Some(0.0),
+            occupancy: 0.2,
+            net: None,
+            ..busy(0.97, 0.3)(usual(block, candidate))
+        });
+        let (verdict, reason, message) = judged_as(&plan);
+        (verdict, reason.to_owned(), message.to_owned())
+    };
+    let errors = json!([{"candidate": "nginx", "maxErrorRatio": "0.01"}]);
+    let joules = json!([{"candidate": "nginx", "maxJoulesPerRequest": "0.02"}]);
+    for budgets in [json!([]), errors, joules] {
+        let (verdict, reason, message) = of(budgets.clone());
+        assert_eq!(verdict, Some(Verdict::Inconclusive), "{budgets}: {message}");
+        assert_eq!(reason, "FigureWithheld", "{budgets}: {message}");
+        assert!(
+            message.contains("net joules missing in 5 of 5 trials"),
+            "{budgets}: {message}"
+        );
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod words;
 
 use frugality_measure::statistics::multiplicity::holm;
 
-pub(super) use self::remarks::UNKNOWN_MODEL;
+pub(super) use self::remarks::{MET_WITHOUT_METER, UNKNOWN_METER, UNKNOWN_MODEL};
 
 use crate::{
     api::{BudgetOutcome, BudgetResult},

@@ -4,7 +4,7 @@ use crate::{
     api::{BudgetOutcome, BudgetResult, Reason, Verdict, WhenMissing},
     plan::{
         settings::{NoBaseline, Quantity},
-        verdict::judgement::{BudgetText, Figures, Subject, is_limited},
+        verdict::judgement::{BudgetText, Figures, Subject, is_rate_limited},
     },
 };
 
@@ -65,7 +65,7 @@ pub(super) fn verdict(figures: &Figures, missing: Option<&NoBaseline>) -> Decisi
         };
     }
     if let Some(candidate) = figures.undecidable() {
-        let reason = if is_limited(candidate) {
+        let reason = if is_rate_limited(candidate) {
             Reason::InjectorLimited
         } else {
             Reason::FigureWithheld

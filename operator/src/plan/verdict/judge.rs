@@ -9,7 +9,7 @@ use crate::{
         settings::{ERROR, PlannedLook, Settings},
         verdict::{
             answers::answers,
-            budgets::UNKNOWN_MODEL,
+            budgets::{MET_WITHOUT_METER, UNKNOWN_METER, UNKNOWN_MODEL},
             decision::{Decision, verdict},
             figures::figures,
             judgement::{Figures, Judgement, without_figures},
@@ -204,7 +204,8 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Judgem
         figures.caveat = Some(caveat.clone());
         parts.push(caveat);
     }
-    if has_unknown_meter(&figures) && !settings.gates_on_joules() {
+    let is_said = |part: &String| part.contains(UNKNOWN_METER) || part.contains(MET_WITHOUT_METER);
+    if has_unknown_meter(&figures) && !parts.iter().any(is_said) {
         parts.push(UNKNOWN_ACCURACY.to_owned());
     }
     for note in &figures.notes {
@@ -225,7 +226,7 @@ fn decide(settings: &Settings, ledger: &Ledger<'_>, look: PlannedLook) -> Judgem
 
 const UNKNOWN_ACCURACY: &str = "The meter reports no accuracy, so the intervals of joules show only the spread between trials. Write relativeUncertainty for the meter.";
 
-/// Whether an instrument reports no accuracy. Budgets of joules say so themselves, and modelled joules show no interval.
+/// Whether an instrument reports no accuracy. Modelled joules show no interval.
 fn has_unknown_meter(figures: &Figures) -> bool {
     let deciding = figures.deciding.into_iter();
     deciding

@@ -2,8 +2,8 @@
 
 use crate::{
     api::{
-        self, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure, NoiseFloor,
-        Reason, SweepResult, Verdict,
+        self, BudgetResult, CandidateResult, Comparison, DecidingFigure, Figure, InjectorLimits,
+        NoiseFloor, Reason, SweepResult, Verdict,
     },
     plan::verdict::not_compared::NotCompared,
     text,
@@ -106,13 +106,13 @@ impl Figures {
         &self.results[..self.judged.min(self.results.len())]
     }
 
-    /// A candidate without the deciding figure. If the injector limited the candidate and there are budgets, the budgets'
-    /// results say more.
+    /// A candidate without the deciding figure. If the injector limited the candidate's rate and there are budgets, the
+    /// budgets' results say more.
     pub(super) fn undecidable(&self) -> Option<&CandidateResult> {
         let deciding = self.deciding?;
         self.judged().iter().find(|result| {
-            let is_said_elsewhere =
-                is_limited(result) && (!self.budgets.is_empty() || self.not_compared.is_some());
+            let is_said_elsewhere = is_rate_limited(result)
+                && (!self.budgets.is_empty() || self.not_compared.is_some());
             deciding_figure(result, deciding).is_none() && !is_said_elsewhere
         })
     }
@@ -135,8 +135,8 @@ pub fn deciding_figure(result: &CandidateResult, deciding: DecidingFigure) -> Op
     result.joules(deciding)
 }
 
-/// Whether the injector limited a candidate's figures.
-pub(super) fn is_limited(result: &CandidateResult) -> bool {
+/// Whether the injector limited a candidate's rate, and with it the joules. A limit of the times alone withholds no joules.
+pub(super) fn is_rate_limited(result: &CandidateResult) -> bool {
     let injector = result.injector.as_ref();
-    injector.is_some_and(|injector| injector.limits.is_some())
+    injector.is_some_and(|injector| injector.limits == Some(InjectorLimits::Rate))
 }

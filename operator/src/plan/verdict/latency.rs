@@ -37,14 +37,19 @@ impl Evidence<'_> {
 
     /// Whether the requests behind the latencies were sent in an open or a closed loop.
     pub(super) fn arrivals(&self, candidate: &str) -> Option<Arrivals> {
-        let is_open = |trial: &&FrugalityTrialStatus| trial.load().is_some_and(TrialLoad::is_open);
         (!self.latency(candidate).is_empty()).then(|| {
-            if self.trials(candidate).iter().all(is_open) {
-                Arrivals::Open
-            } else {
+            if self.has_closed_loop(candidate) {
                 Arrivals::Closed
+            } else {
+                Arrivals::Open
             }
         })
+    }
+
+    /// Whether requests of a trial at this point waited for the answers before them.
+    pub(super) fn has_closed_loop(&self, candidate: &str) -> bool {
+        let is_open = |trial: &&FrugalityTrialStatus| trial.load().is_some_and(TrialLoad::is_open);
+        !self.trials(candidate).iter().all(is_open)
     }
 
     /// Percentiles over the requests of all trials, with the range of the single trials' percentiles. Empty if a trial lacks its

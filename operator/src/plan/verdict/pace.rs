@@ -59,18 +59,16 @@ impl Evidence<'_> {
         candidates.filter_map(of_candidate).collect()
     }
 
-    /// A note about few cycles per agent. A cycle that is open at an end of the window counts whole, or does
-    /// not count. With a rate, due cycles are counted.
+    /// A note about few cycles, or few requests of an open load. One that is open at an end of the window counts whole, or
+    /// does not count.
     pub(super) fn few_cycles_note(&self) -> Option<String> {
-        if !self.settings.kind.rules().has_open_ends() || self.settings.has_rate_at(self.point) {
+        if !self.settings.is_sent_by_k6_at(self.point) {
             return None;
         }
         let share_of = |name: &String| {
             let trials = self.trials(name);
-            let cycles = trials
-                .iter()
-                .filter_map(|trial| Some(trial.requests.as_ref()?.requests));
-            Some(f64::from(self.point.connections) / cycles.min()? as f64)
+            let shares = trials.iter().filter_map(|trial| self.open_share(trial));
+            shares.reduce(f64::max)
         };
         let shares = self.settings.candidates.iter().filter_map(share_of);
         let largest = shares.reduce(f64::max)?;
@@ -78,9 +76,31 @@ impl Evidence<'_> {
         let percent = CYCLES_AT_ENDS
             .into_iter()
             .find(|percent| largest > percent / 100.0)?;
+        let unit = &self.settings.units.one;
+        let few = if self.settings.has_rate_at(self.point) {
+            format!("Few {unit}s ended in a window.")
+        } else {
+            format!("Each agent completed few {unit}s in a window.")
+        };
         Some(format!(
-            "Each agent completed few cycles in a window. Figures per cycle and cycles/s may be wrong by more than {percent} %. No interval includes this error. Write a longer load.duration."
+            "{few} Figures per {unit} and {unit}s/s may be wrong by more than {percent} %. No interval includes this error. Write a longer load.duration."
         ))
+    }
+
+    /// The share of a trial's cycles that may be open at one end of the window. Without a rate, every agent has an open one.
+    fn open_share(&self, trial: &FrugalityTrialStatus) -> Option<f64> {
+        let requests = trial.requests.as_ref()?;
+        let agents = f64::from(self.point.connections);
+        let seconds = trial.window?.seconds();
+        let open = if self.settings.has_rate_at(self.point) {
+            let mean = requests.ms_per_request.map_or(agents, |milliseconds| {
+                requests.requests as f64 * milliseconds / 1000.0 / seconds
+            });
+            mean.clamp(1.0, agents.max(1.0))
+        } else {
+            agents
+        };
+        Some(open / requests.requests as f64)
     }
 
     /// The smallest occupancy of an entrant's trials; absent if a trial has none.
@@ -156,7 +176,7 @@ impl Evidence<'_> {
             let words = limit_words(name, limited);
             if !limited.is_rate {
                 return Some(format!(
-                    "{words} The rate was reached, so the joules are valid. The times include waiting in the injector and are withheld."
+                    "{words} The rate was reached, so the joules do not depend on the injector. The times include waiting in the injector and are withheld."
                 ));
             }
             let rate = self.measured(name, Measure::RequestsPerSecond, self.settings.level)?;

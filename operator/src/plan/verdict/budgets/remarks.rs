@@ -1,7 +1,7 @@
 //! What follows from the outcome of a limit, in sentences: why it is withheld, and what would decide it.
 
 use crate::{
-    api::{Arrivals, BoardRange, BudgetOutcome, Figure, MAX_BLOCKS},
+    api::{BoardRange, BudgetOutcome, Figure, MAX_BLOCKS},
     plan::{
         settings::{Limit, Quantity},
         verdict::{
@@ -15,9 +15,9 @@ use crate::{
 
 /// The remark on a limit that is decided without the accuracy of the model's joules.
 pub(in crate::plan::verdict) const UNKNOWN_MODEL: &str = "The model's accuracy is unknown, so only the spread between trials decides, as energy.allowModelled allows.";
-const UNKNOWN_METER: &str =
+pub(in crate::plan::verdict) const UNKNOWN_METER: &str =
     "The interval excludes the meter's accuracy, which the meter does not report.";
-const MET_WITHOUT_METER: &str =
+pub(in crate::plan::verdict) const MET_WITHOUT_METER: &str =
     "The decision excludes the meter's accuracy, which the meter does not report.";
 const DROPPED: &str = "Withheld: the limit is met without the dropped cycles, and not if they count as errors. k6 drops a cycle if all agents are busy. Write more load.connections.";
 const CLOSED_LOOP: &str = "The latency is from a closed loop: it leaves out the time that requests wait behind a slow answer.";
@@ -42,7 +42,7 @@ impl Judged<'_> {
         };
         if let (true, Some(control)) = (self.has_no_floor, &self.evidence.settings.control) {
             return vec![format!(
-                "The noise floor is not known, because the deciding figure is missing in a trial of {} or of its control.",
+                "The noise floor is not known, because the deciding figure is missing in a trial of {} or of its control, or the injector limited it.",
                 control.candidate
             )];
         }
@@ -114,7 +114,7 @@ impl Judged<'_> {
     fn has_closed_loop(&self) -> bool {
         let candidate = &self.limit.candidate;
         let mut points = self.all.iter().filter(|it| concerns(self.limit, it));
-        points.any(|it| it.arrivals(candidate) == Some(Arrivals::Closed))
+        points.any(|it| it.has_closed_loop(candidate))
     }
 
     /// What would decide a limit that is not decided.
