@@ -29,6 +29,7 @@ use frugality_operator::{
     },
     time::unix_seconds,
 };
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -505,6 +506,21 @@ fn the_deadline_starts_again_after_a_suspension() {
     world.edit(0, &RESUME);
     world.run_to_end();
     assert_truth(status(&world, 0));
+}
+
+/// A pipeline edits the image late in a run. The new run is not judged by the time of the old one.
+#[test]
+fn an_edit_in_a_run_gives_the_new_run_its_whole_deadline() {
+    let mut world = World::new([two()]);
+    world.run_until("the fifth load", |world| world.loads.len() == 5);
+    let seconds = world.slots[0].benchmark.spec.deadline.seconds().unwrap();
+    // The new run takes longer than the minute that is left.
+    world.advance_to(world.loads[0].start + seconds - 60.0);
+    world.edit(0, &[("/load/connections", json!(7))]);
+    world.run_to_end();
+    let status = status(&world, 0);
+    assert_ne!(status.end().unwrap().reason, "DeadlineExceeded");
+    assert_truth(status);
 }
 
 #[test]
@@ -1135,6 +1151,19 @@ fn values_of(key: &str, value: &Value) -> Vec<String> {
         Value::Array(items) => items.iter().flat_map(|it| values_of(key, it)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The chart's resources of the injector change in the middle of a run. Its figures are never mixed.
+#[test]
+fn a_run_whose_injector_gets_other_resources_ends_without_figures() {
+    let mut world = World::new([two()]);
+    world.run_until("two blocks", |world| measured(world, 0).len() == 4);
+    let limits = [("cpu".to_owned(), Quantity("1".into()))];
+    world.config.pods.injector_resources.limits = Some(limits.into());
+    world.run_to_end();
+    let status = status(&world, 0);
+    assert_eq!(status.end().unwrap().reason, "TooManyVoidAttempts");
+    assert_eq!(measured(&world, 0).len(), 4);
 }
 
 #[test]

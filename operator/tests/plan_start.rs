@@ -13,7 +13,7 @@ use crate::common::{
 };
 use frugality_measure::reading::Provenance;
 use frugality_operator::{
-    api::{FrugalityBenchmark, Reason, Role, Verdict},
+    api::{FrugalityBenchmark, FrugalityTrial, Outcome, Reason, Role, Verdict},
     plan::{
         action::{Deletion, Plan, Wait},
         facts::{
@@ -842,6 +842,37 @@ fn a_seed_whose_pod_runs_something_else_is_created_again() {
     assert_eq!((deleted_seeds(&plan), plan.record()), (1, None));
     let message = &plan.status.conditions[0].message;
     assert!(message.contains("has the image forger"), "{message}");
+}
+
+/// A window may be longer than the time limit of a restore, which begins with the restore.
+#[test]
+fn after_a_long_window_a_failed_restore_does_not_end_the_run() {
+    let mut world = World::new([two()]);
+    world.run_until("the restore after a trial", |world| {
+        let with_figures = |trial: &FrugalityTrial| {
+            let status = trial.status.as_ref();
+            status.is_some_and(|it| it.energy.is_some() && it.outcome.is_none())
+        };
+        let slot = &world.slots[0];
+        let mut seeds = slot.pods.iter().map(|pod| &pod.facts);
+        slot.trials.iter().any(with_figures)
+            && seeds.any(|pod| pod.role == Role::Seed.as_str() && !pod.deleting)
+    });
+    let mut observed = world.observed(0);
+    for child in &mut observed.children {
+        if child.kind == ChildKind::Cluster {
+            child.created_unix_seconds -= 1200.0;
+        }
+    }
+    pod_in(&mut observed, Role::Seed).evicted = Some("Evicted: the node was full".into());
+    let plan = plan(
+        &world.slots[0].benchmark,
+        &observed,
+        &world.config,
+        world.now,
+    );
+    let outcome = plan.record().and_then(|(_, record)| record.outcome);
+    assert_ne!(outcome, Some(Outcome::Failed), "{plan:#?}");
 }
 
 #[test]

@@ -738,6 +738,43 @@ fn an_image_that_changed_makes_the_attempt_void() {
 }
 
 #[test]
+fn other_resources_of_a_container_make_the_attempt_void() {
+    for container in ["server", "injector"] {
+        let plan = after_a_trial_of("rust", |status| {
+            let before = status.resources.get_mut(container).unwrap();
+            *before = "no requests, the limits cpu 1".into();
+        });
+        assert_void(&plan, Reason::PodChanged.as_str());
+        let message = record(&plan).message.as_ref().unwrap();
+        let words = format!("the container {container} has ");
+        assert!(message.starts_with(&words), "{message}");
+        let words = "and had no requests, the limits cpu 1 in earlier trials";
+        assert!(message.ends_with(words), "{message}");
+    }
+    // An entry of an older version has none.
+    assert_measured(&after_a_trial_of("rust", |status| status.resources.clear()));
+}
+
+#[test]
+fn another_machine_under_a_nodes_name_makes_the_attempt_void() {
+    for (role, words) in [
+        (
+            "measured",
+            "the node's machine changed from another to machine-of-pi-1",
+        ),
+        ("injector", "the node's injector's machine changed"),
+    ] {
+        let plan = after_a_trial_of("rust", |status| {
+            *status.machines.get_mut(role).unwrap() = "another".into();
+        });
+        assert_void(&plan, "NodeChanged");
+        let message = record(&plan).message.as_ref().unwrap();
+        assert!(message.starts_with(words), "{message}");
+    }
+    assert_measured(&after_a_trial_of("rust", |status| status.machines.clear()));
+}
+
+#[test]
 fn another_meter_than_in_earlier_trials_makes_the_attempt_void() {
     let mut world = World::new([two()]);
     world.run_until("the second load", |world| world.loads.len() == 2);

@@ -135,8 +135,8 @@ pub struct FrugalityBenchmarkSpec {
     /// Nodes for the servers and the injector.
     #[serde(default)]
     pub placement: Placement,
-    /// Longest time from the moment the benchmark gets its nodes to its verdict, at most 14 days. A longer run
-    /// ends as Error.
+    /// Longest time from the moment the benchmark gets its nodes to its verdict, at most 14 days. If an edit starts
+    /// a new run on these nodes, the time starts again. A longer run ends as Error.
     #[serde(default = "default_deadline")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('1m') && duration(self) <= duration('336h')").message("spec.deadline must be from 1m to 336h; write for example 6h"))]
     pub deadline: HumanDuration,

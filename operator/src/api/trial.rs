@@ -241,6 +241,14 @@ pub struct FrugalityTrialStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub images: BTreeMap<String, String>,
+    /// Requests and limits of the containers that ran, by container.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16))]
+    pub resources: BTreeMap<String, String>,
+    /// The machines of both nodes, `measured` and `injector`: a digest of the machine's ID, and the kernel.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 2))]
+    pub machines: BTreeMap<String, String>,
     /// Number of restarts of the candidate's containers during the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<i32>,

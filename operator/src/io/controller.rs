@@ -296,6 +296,7 @@ async fn reconcile(known: Arc<KnownBenchmark>, passes: Arc<Passes>) -> Result<Ac
     if known.meta().deletion_timestamp.is_some() {
         // Kubernetes deletes the benchmark's objects with it, because it owns them.
         context.metrics.forget(&uid);
+        context.reader.watch_only(&uid, &[]);
         return Ok(Action::await_change());
     }
     if let Some(left) = context.rest_left(&known) {

@@ -32,8 +32,11 @@ use crate::{
 
 /// Longest wait for a meter's answer.
 const SCRAPE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A session is dropped after this time without a request from a pass.
-const FORGET_AFTER: Duration = Duration::from_secs(120);
+/// A session of preflight is dropped after this time without a request from a pass.
+const FORGET_PREFLIGHT_AFTER: Duration = Duration::from_secs(120);
+/// The session of a trial is dropped after this time without a request. If the API server does not answer for some minutes,
+/// passes fail, and an hour of readings is still needed.
+const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 /// Time between two scrapes for preflight, after the first answer.
 const PREFLIGHT_INTERVAL: Duration = Duration::from_secs(30);
 /// Readings kept for preflight, which needs only the newest.
@@ -163,6 +166,14 @@ impl Scraping {
 impl Drop for Scraping {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+fn forget_after(trial: &str) -> Duration {
+    if is_preflight(trial) {
+        FORGET_PREFLIGHT_AFTER
+    } else {
+        FORGET_AFTER
     }
 }
 
@@ -343,7 +354,7 @@ impl Reader {
         let state = &mut *state;
         state
             .sessions
-            .retain(|_, entry| entry.asked.elapsed() < FORGET_AFTER);
+            .retain(|(_, trial), entry| entry.asked.elapsed() < forget_after(trial));
         state.miss();
         let wanted = state.wanted();
         state.meters.retain(|meter, _| wanted.contains_key(meter));

@@ -18,7 +18,7 @@ use crate::{
             placement::PlacementRequest, preflight,
         },
         images,
-        ledger::{Ledger, Start},
+        ledger::{Ledger, Start, finished_at},
         names,
         objects::{Builder, PREPARE_CONTAINER},
         placement::{nodes::Nodes, queue::Queue},
@@ -73,6 +73,16 @@ impl Context<'_> {
             self.ledger,
             self.benchmark.spec.database.is_some(),
         )
+    }
+
+    /// When the run's turn began, in Unix seconds; `None` if it has not begun. After an edit, the new run has the
+    /// locks of the old one. Its turn begins when the last entry of the old run got its outcome.
+    pub(in crate::plan) fn turn_unix_seconds(&self) -> Option<f64> {
+        let got_nodes = self.queue.started_unix_seconds()?;
+        let of_others = self.observed.trials.iter();
+        let of_others = of_others.filter(|trial| trial.spec.run != self.run);
+        let ended = of_others.filter_map(|trial| Some(time::unix_seconds(finished_at(trial)?)));
+        Some(ended.fold(got_nodes, f64::max))
     }
 
     pub(in crate::plan) fn builder<'b>(&'b self, settings: &'b Settings) -> Builder<'b> {

@@ -168,6 +168,8 @@ pub struct NodeFacts {
     pub labels: BTreeMap<String, String>,
     /// IP address of the node's meter, if the meter is ready.
     pub meter_ip: Option<String>,
+    /// Digest of its machine's ID, and its kernel. Another machine can join under the same name.
+    pub machine: Option<String>,
 }
 
 /// Kind of an object that a benchmark makes.

@@ -141,6 +141,7 @@ pub(crate) fn node(name: &str, meter_ip: Option<&str>) -> NodeFacts {
         schedulable: true,
         labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
         meter_ip: meter_ip.map(str::to_owned),
+        machine: Some(format!("machine-of-{name}")),
     }
 }
 

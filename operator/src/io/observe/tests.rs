@@ -15,6 +15,7 @@ fn a_foreign_pod_is_where_it_runs_or_where_its_selector_points() {
         schedulable: true,
         labels: BTreeMap::from([(HOSTNAME_LABEL.to_owned(), "host-1".to_owned())]),
         meter_ip: None,
+        machine: None,
     };
     let on = |spec: serde_json::Value| {
         let pod = json!({ "metadata": { "name": "p", "namespace": "lab" }, "spec": spec });

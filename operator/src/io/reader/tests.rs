@@ -196,6 +196,24 @@ async fn a_meter_that_no_benchmark_watches_is_left_alone() {
     running.abort();
 }
 
+/// While the API server does not answer, no pass asks for the readings, and the meter goes on.
+#[tokio::test(start_paused = true)]
+async fn a_trials_readings_outlive_passes_that_fail_for_minutes() {
+    let reader = Reader::new(0).unwrap();
+    let preflight = preflight("pi-1");
+    reader.watch(UID, vec![watch("trial"), watch(&preflight)]);
+    let trials = |after: Duration| {
+        let reader = reader.clone();
+        async move {
+            sleep(after).await;
+            reader.begin_scrapes();
+            reader.sessions(UID).into_keys().collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(trials(Duration::from_secs(300)).await, ["trial"]);
+    assert_eq!(trials(Duration::from_secs(660)).await, [""; 0]);
+}
+
 #[tokio::test]
 async fn a_redirect_is_an_error_and_is_not_followed() {
     let router = Router::new()

@@ -45,7 +45,7 @@ impl Context<'_> {
             settings: self.settings,
             run: self.run,
             ledger: self.ledger,
-            turn_unix_seconds: self.queue.started_unix_seconds(),
+            turn_unix_seconds: self.turn_unix_seconds(),
             nodes,
             current,
             state,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::{
+    api::core::v1::{Container, PodSpec},
+    apimachinery::pkg::api::resource::Quantity,
+};
 
 use crate::digest::hex_digest;
 
@@ -15,14 +18,23 @@ pub struct Contents {
     pub words: String,
     /// Its limits of CPU and memory, in CPUs and bytes.
     pub limits: BTreeMap<String, String>,
+    /// Its requests and limits in words. Absent for containers that end before the others start, and for added ones.
+    pub resources: Option<String>,
 }
 
 /// The contents of all containers of a pod, by name. Containers that a user added to the running pod (`kubectl
 /// debug`) are included.
 #[must_use]
 pub fn contents_of(pod: &PodSpec) -> BTreeMap<String, Contents> {
-    let made = pod.init_containers.iter().flatten().chain(&pod.containers);
-    let made = made.map(|container| (container.name.clone(), of(container)));
+    let first = pod.init_containers.iter().flatten();
+    let first = first.map(|container| (container.name.clone(), of(container)));
+    let main = pod.containers.iter().map(|container| {
+        let contents = Contents {
+            resources: Some(resources(container)),
+            ..of(container)
+        };
+        (container.name.clone(), contents)
+    });
     let added = pod.ephemeral_containers.iter().flatten().map(|container| {
         let image = container.image.clone().unwrap_or_default();
         let added = Contents {
@@ -31,7 +43,7 @@ pub fn contents_of(pod: &PodSpec) -> BTreeMap<String, Contents> {
         };
         (container.name.clone(), added)
     });
-    made.chain(added).collect()
+    first.chain(main).chain(added).collect()
 }
 
 fn of(container: &Container) -> Contents {
@@ -63,15 +75,43 @@ fn of(container: &Container) -> Contents {
     Contents {
         image: container.image.clone().unwrap_or_default(),
         words: hex_digest(format!("{words:?}").as_bytes(), 16),
-        limits: limits(container),
+        limits: amounts(
+            container
+                .resources
+                .as_ref()
+                .and_then(|it| it.limits.as_ref()),
+        ),
+        resources: None,
+    }
+}
+
+/// The requests and limits of a container in words.
+fn resources(container: &Container) -> String {
+    let resources = container.resources.as_ref();
+    let requests = amounts(resources.and_then(|it| it.requests.as_ref()));
+    let limits = amounts(resources.and_then(|it| it.limits.as_ref()));
+    format!(
+        "{}, {}",
+        in_words("requests", &requests),
+        in_words("limits", &limits)
+    )
+}
+
+/// Amounts in words: "the limits cpu 0.5", or "no limits".
+fn in_words(kind: &str, amounts: &BTreeMap<String, String>) -> String {
+    let words: Vec<_> = amounts
+        .iter()
+        .map(|(name, it)| format!("{name} {it}"))
+        .collect();
+    match words.as_slice() {
+        [] => format!("no {kind}"),
+        words => format!("the {kind} {}", words.join(", ")),
     }
 }
 
 /// The API server writes quantities in another form than a user: 0.5 CPUs are 500m.
-fn limits(container: &Container) -> BTreeMap<String, String> {
-    let resources = container.resources.as_ref();
-    let limits = resources.and_then(|it| it.limits.as_ref());
-    limits
+fn amounts(quantities: Option<&BTreeMap<String, Quantity>>) -> BTreeMap<String, String> {
+    quantities
         .into_iter()
         .flatten()
         .map(|(name, amount)| {
@@ -108,16 +148,7 @@ pub fn limits_difference(
     found: &BTreeMap<String, Contents>,
     made: &BTreeMap<String, Contents>,
 ) -> Option<String> {
-    let words = |limits: &BTreeMap<String, String>| {
-        let words: Vec<_> = limits
-            .iter()
-            .map(|(name, it)| format!("{name} {it}"))
-            .collect();
-        match words.as_slice() {
-            [] => "no limits".to_owned(),
-            words => format!("the limits {}", words.join(", ")),
-        }
-    };
+    let words = |limits| in_words("limits", limits);
     found.iter().find_map(|(name, found)| {
         let made = made.get(name)?;
         (found.limits != made.limits).then(|| {

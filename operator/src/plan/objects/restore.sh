@@ -15,6 +15,8 @@ done
 found=$(ask -c "ALTER ROLE app RESET ALL" -c "SELECT datname FROM pg_database WHERE datname = 'app_seed'")
 transactions=
 if [ "$found" != app_seed ]; then
+  # An interrupted seed may have left a part of the data.
+  ask -c "DROP DATABASE IF EXISTS app WITH (FORCE)" -c "CREATE DATABASE app"
   fill
   ask -c "CREATE DATABASE app_seed TEMPLATE app"
 else

@@ -251,6 +251,7 @@ mod tests {
             schedulable: true,
             labels: BTreeMap::from([("node".to_owned(), name.to_owned())]),
             meter_ip: meter_ip.map(str::to_owned),
+            machine: None,
         };
         Observed {
             nodes: vec![

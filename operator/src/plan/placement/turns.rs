@@ -111,6 +111,7 @@ mod tests {
                 schedulable: true,
                 labels: [("node".to_owned(), name.to_owned())].into(),
                 meter_ip: name.starts_with("pi").then(|| "10.0.0.1".into()),
+                machine: None,
             })
             .into()
     }

@@ -81,7 +81,9 @@ fn advance(
         message: format!("{name}: {}", step.doing),
     };
     let mut plan = context.report(Some(nodes), Some(name), &state);
-    plan.watch = context.trial_watch(settings, nodes, trial);
+    if !attempt.waits_long(&step) {
+        plan.watch = context.trial_watch(settings, nodes, trial);
+    }
     for watch in &mut plan.watch {
         watch.steady = attempt.steady();
     }

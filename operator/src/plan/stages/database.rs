@@ -1,7 +1,7 @@
 //! The database of a run: the operator creates and fills it once, and checks it before every trial.
 
 use crate::{
-    api::{Database, Reason, Role},
+    api::{Database, FrugalityTrial, Reason, Role},
     plan::{
         action::{ChildObject, Deletion, Plan},
         context::{BUSY_REQUEUE_SECONDS, Context, RESTORING, Stage},
@@ -59,15 +59,21 @@ impl Prepared {
 }
 
 /// Stops a run whose database is not filled. An open attempt continues, because it detects the loss of the database
-/// itself.
+/// itself. With its figures it ends even if the restore failed, and the time limit of the restore begins then.
 pub(in crate::plan) fn is_ready(
     context: &Context<'_>,
     settings: &Settings,
     nodes: &Nodes,
 ) -> Stage<()> {
+    let next = context.ledger.next(settings);
+    let has_figures = |trial: &FrugalityTrial| {
+        let status = trial.status.as_ref();
+        status.is_some_and(|status| status.energy.is_some())
+    };
     match database(context, settings, nodes) {
         Prepared::Ready => Continue(()),
-        Prepared::Waiting { .. } if matches!(context.ledger.next(settings), Next::Open(_)) => {
+        Prepared::Waiting { .. } if matches!(next, Next::Open(_)) => Continue(()),
+        Prepared::Failed { .. } if matches!(next, Next::Open(trial) if has_figures(trial)) => {
             Continue(())
         }
         Prepared::Waiting {

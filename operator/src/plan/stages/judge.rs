@@ -44,7 +44,7 @@ fn unreadable(context: &Context<'_>) -> Option<Judgement> {
 
 /// Stops a run if its deadline has passed since the start of its turn.
 pub(in crate::plan) fn is_in_time(context: &Context<'_>, settings: &Settings) -> Stage<()> {
-    let started = context.queue.started_unix_seconds();
+    let started = context.turn_unix_seconds();
     let is_late = |started: f64| context.now_unix_seconds - started > settings.deadline_seconds;
     let refusal = context.entry_refused();
     // The end is in the status alone, and the turn is over.

@@ -94,7 +94,7 @@ impl OpenAttempt<'_> {
                     && Some(&pod.role) == role.as_ref()
                     && pod.workload == workload
             });
-            // The injector's limits show in its throttled time.
+            // The injector's resources come from the chart. They are compared with the resources in earlier trials.
             let is_measured = [Role::Candidate, Role::Database].map(Role::as_str);
             let is_measured = is_measured.contains(&role.as_deref().unwrap_or_default());
             let (pod, what) = pods.find_map(|pod| {

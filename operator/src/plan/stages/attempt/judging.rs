@@ -75,12 +75,17 @@ impl OpenAttempt<'_> {
         }
         status.window = Some(windows.measured);
         status.idle_after = Some(windows.idle_after);
-        status.images = self
-            .pods(Role::Candidate)
-            .iter()
-            .chain(&self.pods(Role::Database))
-            .chain([injector])
-            .flat_map(|pod| pod.images.clone())
+        let pods = [self.pods(Role::Candidate), self.pods(Role::Database)].concat();
+        let pods = || pods.iter().chain([injector]);
+        status.images = pods().flat_map(|pod| pod.images.clone()).collect();
+        status.resources = pods()
+            .flat_map(|pod| &pod.contents)
+            .filter_map(|(name, contents)| Some((name.clone(), contents.resources.clone()?)))
+            .collect();
+        let nodes = [("measured", self.measured), ("injector", self.injector)];
+        status.machines = nodes
+            .into_iter()
+            .filter_map(|(role, node)| Some((role.to_owned(), node.machine.clone()?)))
             .collect();
         status.restarts = Some(
             self.pods(Role::Candidate)
@@ -101,8 +106,18 @@ impl OpenAttempt<'_> {
         if let Some(differ) = self.images_differ() {
             return self.void(status, Reason::ImageChanged, &differ);
         }
-        if let Some(changed) = self.image_changed(&status) {
+        if let Some((container, from, to)) = self.container_changed(&status, |it| &it.images) {
+            let changed =
+                format!("the image of {container} is {to}, and was {from} in earlier trials");
             return self.void(status, Reason::ImageChanged, &changed);
+        }
+        if let Some((container, from, to)) = self.container_changed(&status, |it| &it.resources) {
+            let changed =
+                format!("the container {container} has {to}, and had {from} in earlier trials");
+            return self.void(status, Reason::PodChanged, &changed);
+        }
+        if let Some(changed) = self.machine_changed(&status) {
+            return self.void(status, changed.reason(), &changed.to_string());
         }
         let restarted_pods: BTreeSet<String> = self
             .pods(Role::Candidate)
@@ -196,17 +211,19 @@ impl OpenAttempt<'_> {
         None
     }
 
-    /// Image digests that differ from the run's earlier trials. The candidate's images are compared with its own
-    /// trials, the injector's with the trials of the same load generator, all other images with all trials.
-    fn image_changed(&self, now: &FrugalityTrialStatus) -> Option<String> {
+    /// The first container for which `of` differs from the run's earlier trials, with the values before and now. The
+    /// candidate's containers are compared with its own trials, the injector's with the trials of the same load generator,
+    /// all others with all trials.
+    fn container_changed(
+        &self,
+        now: &FrugalityTrialStatus,
+        of: fn(&FrugalityTrialStatus) -> &BTreeMap<String, String>,
+    ) -> Option<(String, String, String)> {
         let differs = |earlier: &FrugalityTrialStatus, is_compared: &dyn Fn(&str) -> bool| {
-            now.images.iter().find_map(|(container, digest)| {
-                let before = earlier.images.get(container)?;
-                (is_compared(container) && before != digest).then(|| {
-                    format!(
-                        "the image of {container} is {digest}, and was {before} in earlier trials"
-                    )
-                })
+            of(now).iter().find_map(|(container, now)| {
+                let before = of(earlier).get(container)?;
+                (is_compared(container) && before != now)
+                    .then(|| (container.clone(), before.clone(), now.clone()))
             })
         };
         let own = |spec: &FrugalityTrialSpec| spec.candidate == self.trial.spec.candidate;
@@ -230,6 +247,28 @@ impl OpenAttempt<'_> {
                 .find_map(|earlier| differs(earlier, &is_other))
         };
         of_candidate.or_else(of_injector).or_else(of_others)
+    }
+
+    /// Another machine than in earlier trials, under the name of the measured node or of the injector's node.
+    fn machine_changed(&self, now: &FrugalityTrialStatus) -> Option<Void> {
+        let node = &self.trial.spec.measured_node;
+        now.machines.iter().find_map(|(role, machine)| {
+            let is_injector = role == "injector";
+            let earlier = self
+                .measured_before(|spec| is_injector || spec.measured_node == *node)
+                .filter_map(|earlier| earlier.machines.get(role))
+                .find(|earlier| *earlier != machine)?;
+            Some(Void::NodeChanged {
+                what: if is_injector {
+                    "injector's machine"
+                } else {
+                    "machine"
+                }
+                .to_owned(),
+                from: earlier.clone(),
+                to: machine.clone(),
+            })
+        })
     }
 
     /// Which parts of the restored database differ from the database of the run's first attempt.

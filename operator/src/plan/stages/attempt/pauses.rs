@@ -56,6 +56,17 @@ impl OpenAttempt<'_> {
         }
     }
 
+    /// Whether an attempt waits for room in a quota and can't use the readings of this time. The wait may last until the
+    /// deadline, and its readings would fill the operator's memory.
+    pub(in crate::plan) fn waits_long(&self, step: &Step) -> bool {
+        let idle_before = self.trial.status.as_ref().and_then(|it| it.idle_before);
+        let now = self.session().and_then(last_reading);
+        let is_soon = idle_before.zip(now).is_some_and(|(idle_before, now)| {
+            now - idle_before.end_unix_seconds <= LONGEST_FROM_BASELINE_TO_LOAD_SECONDS
+        });
+        step.waits_because == Some(Reason::QuotaExceeded) && !is_soon
+    }
+
     /// The end of an attempt whose load begins, or can begin, too long after its idle baseline. `load_unix_seconds` is a
     /// time of the readings' clock.
     pub(super) fn after_old_baseline(
