@@ -67,6 +67,7 @@ create_cluster() {
     k3d) k3d cluster create "$THROW_AWAY" --agents 1 --wait ;;
   esac || die "$1 cannot create the cluster $THROW_AWAY"
   KUBE_FLAGS=(--context="$1-$THROW_AWAY")
+  share_processors
   folder=build/$(architecture_of "$(uname -m)")
   [[ -z $REGISTRY && -e $folder/revision ]] || return 0
   for image in operator meter injector contacts-rust contacts-python; do
@@ -79,6 +80,20 @@ create_cluster() {
   done
   # The nodes' status lists the images only minutes later.
   LOADED=1
+}
+
+# Gives each node an equal number of separate processors. If the nodes share them, the work of one node makes attempts on
+# another void (CpuTaken).
+share_processors() {
+  local node nodes each first=0
+  mapfile -t nodes < <(own_kubectl get nodes --output name)
+  each=$(($(nproc) / ${#nodes[@]}))
+  for node in "${nodes[@]#node/}"; do
+    if ((each == 0)) || ! docker update --cpuset-cpus "$first-$((first + each - 1))" "$node" >/dev/null; then
+      say "$node has no separate processors: attempts may be void (CpuTaken)"
+    fi
+    first=$((first + each))
+  done
 }
 
 check_version() {

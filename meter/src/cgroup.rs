@@ -70,8 +70,8 @@ impl CgroupReader {
     }
 
     /// Also reads the kernel's count per processor from `procfs`, if the file exists.
-    pub(crate) fn with_processors(self, procfs: &Path, is_whole_machine: bool) -> Self {
-        let processors = Processors::find(procfs, is_whole_machine);
+    pub(crate) fn with_processors(self, procfs: &Path) -> Self {
+        let processors = Processors::find(procfs, self.layout.is_whole_machine);
         if processors.is_none() {
             tracing::warn!(
                 procfs = %procfs.display(),

@@ -92,7 +92,7 @@ pub(crate) struct NodeArguments {
         default_value = "/sys/fs/cgroup"
     )]
     cgroup_fs: PathBuf,
-    /// The node's cgroup: `/` if the node is the whole machine. `{node}` is replaced by the node's name.
+    /// The node's cgroup: `/` unless several nodes share one cgroup file system. `{node}` is replaced by the node's name.
     #[arg(long, env = "FRUGALITY_METER_CGROUP_ROOT", default_value = "/")]
     cgroup_root: String,
     /// Kubelet's pod log directory. The meter reads the names of pods from it.

@@ -111,9 +111,8 @@ async fn measure_and_serve(settings: MeterSettings) -> Result<(), MeterError> {
             Bridge::open(directory, source.provenance, lag, refresh)
         })
         .transpose()?;
-    let is_whole_machine = settings.cgroup_root.trim_matches('/').is_empty();
     let reader = CgroupReader::new(&settings.cgroup_fs, &settings.cgroup_root)?
-        .with_processors(&settings.surroundings.procfs, is_whole_machine);
+        .with_processors(&settings.surroundings.procfs);
     let (mut sampler, first) = NodeSampler::start(
         Feed::start(reader, chosen),
         bridge,

@@ -164,8 +164,11 @@ def test_a_standalone_database_needs_neither_cloud_native_pg_nor_a_storage_class
 
 @pytest.mark.parametrize("program", ["kind", "k3d"])
 def test_demo_creates_a_cluster_and_contacts_no_other(demo: Callable[..., Demo], program: str) -> None:
-    created = demo(registry=HAS_IMAGE, crd=None, storageclasses="", nodes="")
+    created = demo(registry=HAS_IMAGE, crd=None, storageclasses="", nodes="node/one\nnode/two")
     created.program(program, f"#!/bin/sh\nprintf '%s\\n' \"$0 $*\" >>{created.asked}\n")
+    pinned = created.folder / "pinned"
+    created.program("docker", f"#!/bin/sh\nprintf '%s\\n' \"$*\" >>{pinned}\n")
+    created.program("nproc", "#!/bin/sh\necho 5\n")
     told = created.run(f"--{program}", "--board", "pi-4b")
     assert told.count("missing: ") == 1
     first, *others = [
@@ -177,6 +180,7 @@ def test_demo_creates_a_cluster_and_contacts_no_other(demo: Callable[..., Demo],
     of_clusters = [line for line in others if not line.startswith(program)]
     assert of_clusters
     assert [line for line in of_clusters if f"context={program}-frugality-demo" not in line] == []
+    assert pinned.read_text().splitlines() == ["update --cpuset-cpus 0-1 one", "update --cpuset-cpus 2-3 two"]
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,7 @@ impl CpuCounter {
             file,
             path,
             version,
-            // Only the root has no such file (Documentation/admin-guide/cgroup-v2.rst).
-            is_root: !directory.join("cgroup.events").exists(),
+            is_root: version.is_root_of_machine(directory),
             identity,
         })
     }

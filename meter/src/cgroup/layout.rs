@@ -33,6 +33,16 @@ impl Version {
             Self::V2 => "cpu.stat",
         }
     }
+
+    /// Whether the cgroup in `directory` contains all processes of the machine. In a node that is a container, the top
+    /// directory is the container's own cgroup. In v2 only the machine's root has no `cgroup.events`, and in v1 only it has
+    /// `release_agent` (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/cgroups.rst).
+    pub(crate) fn is_root_of_machine(self, directory: &Path) -> bool {
+        match self {
+            Self::V1 => directory.join("release_agent").exists(),
+            Self::V2 => !directory.join("cgroup.events").exists(),
+        }
+    }
 }
 
 /// The node's cgroup in one hierarchy.
@@ -49,6 +59,8 @@ pub(crate) struct Tree {
 pub(crate) struct Layout {
     pub(crate) cpu: Tree,
     pub(crate) memory: Tree,
+    /// Whether the node's cgroup contains all processes of the machine.
+    pub(crate) is_whole_machine: bool,
 }
 
 impl Layout {
@@ -87,6 +99,7 @@ impl Layout {
         .find(|tree| tree.root.is_dir())
         .unwrap_or_else(|| tree(Version::V2, fs.to_owned()));
         Ok(Self {
+            is_whole_machine: root.is_empty() && cpu.version.is_root_of_machine(&cpu.root),
             cpu: cpu.clone(),
             memory,
         })

@@ -148,6 +148,37 @@ fn node_and_pods_are_found_with_their_cpu_time_and_memory(
     assert_eq!(seen, expected);
 }
 
+/// The processors' work is read unless the node's cgroup contains all processes of the machine. In a node that is a
+/// container, `/` is the container's own cgroup.
+#[rstest]
+#[case::v2_root("", "/", None, false)]
+#[case::v2_container("", "/", Some("cgroup.events"), true)]
+#[case::v2_below_a_root("", "/lab/pi-1", Some("cgroup.events"), true)]
+#[case::v1_root("cpuacct", "/", Some("release_agent"), false)]
+#[case::v1_container("cpuacct", "/", None, true)]
+#[case::v1_below_a_root("cpuacct", "/lab/pi-1", None, true)]
+fn only_the_root_of_the_machine_contains_all_work(
+    #[case] cpu: &str,
+    #[case] root: &str,
+    #[case] file: Option<&str>,
+    #[case] has_work_outside: bool,
+) {
+    let fs = TempDir::new().unwrap();
+    let below = root.trim_start_matches('/');
+    match cpu {
+        "" => v2(fs.path(), below, 1_000_000),
+        _ => v1(fs.path(), cpu, below, 1_000_000),
+    }
+    if let Some(file) = file {
+        write(&fs.path().join(cpu).join(below).join(file), "");
+    }
+    let mut reader = CgroupReader::new(fs.path(), root)
+        .unwrap()
+        .with_processors(Path::new("/proc"));
+    let processors = reader.read().unwrap().processors.unwrap();
+    assert_eq!(processors.work.is_some(), has_work_outside);
+}
+
 #[test]
 fn unknown_memory_is_unknown_and_not_0() {
     let fs = TempDir::new().unwrap();
