@@ -158,6 +158,32 @@ def test_a_mistake_is_refused_and_named(setting, told):
     assert told in linted.stdout + linted.stderr
 
 
+ONE_SOURCE = "source/type': value must be one of 'model', 'hwmon'"
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"relativeUncertainty": 0.003}, ONE_SOURCE),
+        (
+            {"idleWattsRelativeUncertainty": 0.1, "wattsPerCpuRelativeUncertainty": 0.1},
+            "missing property 'board'",
+        ),
+    ],
+)
+def test_an_accuracy_belongs_to_one_source(values, told):
+    power = {"source": {"type": "auto"}, **values}
+    for place in ("default", "nodes.pi-1"):
+        setting = f"meter.power.{place}={json.dumps(power)}"
+        assert told in refusal(*PI, "--set-json", setting)
+    kinds = SOURCES["properties"]["type"]["enum"]
+    [named_source, _] = SCHEMA["definitions"]["nodePower"]["allOf"]
+    of_source = named_source["then"]["properties"]["source"]["properties"]["type"]["enum"]
+    assert of_source == [kind for kind in kinds if kind != "auto"]
+    named = {**power, "source": {"type": "model"}, "board": "pi-4b"}
+    render(*PI, "--set-json", f"meter.power.nodes.pi-1={json.dumps(named)}")
+
+
 @pytest.mark.parametrize(
     "setting",
     [

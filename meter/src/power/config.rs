@@ -43,7 +43,7 @@ pub(crate) struct NodePower {
     /// The highest power that this node can draw, in watts.
     pub(crate) max_watts: Option<f64>,
     /// Relative standard uncertainty of the source's energy, if the user knows it better than the data sheet.
-    /// For the source `model`, it applies to both of the board's watts.
+    /// For the source `model`, it applies to both of the board's watts. Not for `auto`, which may choose another source.
     pub(crate) relative_uncertainty: Option<f64>,
     /// `Modelled` if an exporter serves the results of a model.
     pub(crate) provenance: Option<SourceProvenance>,
@@ -308,6 +308,18 @@ pub(crate) enum ConfigError {
          wattsPerCpuRelativeUncertainty, or relativeUncertainty for both"
     )]
     ModelUncertainty,
+    /// The automatic choice may take another source than the one whose accuracy the user states.
+    #[error(
+        "relativeUncertainty is the accuracy of one source, and auto may choose another: name the source as type, such as \
+         hwmon, rapl or pmic, or leave out relativeUncertainty"
+    )]
+    AutoUncertainty,
+    /// The automatic choice may take another board than the one whose accuracy the user states.
+    #[error(
+        "idleWattsRelativeUncertainty is the accuracy of one board's watts, and auto may find another board: write the \
+         board, or idleWatts with wattsPerCpu"
+    )]
+    AutoModelUncertainty,
     /// The authentication methods exclude each other.
     #[error("write username with passwordFile, or tokenFile alone")]
     Credentials,
@@ -398,9 +410,20 @@ impl NodePower {
             self.watts_per_cpu_relative_uncertainty,
             self.relative_uncertainty,
         ) {
-            (None, None, _) | (Some(_), Some(_), None) => Ok(()),
-            _ => Err(ConfigError::ModelUncertainty),
+            (None, None, _) | (Some(_), Some(_), None) => {}
+            _ => return Err(ConfigError::ModelUncertainty),
         }
+        if self.source != (SourceConfig::Auto {}) {
+            return Ok(());
+        }
+        if self.relative_uncertainty.is_some() {
+            return Err(ConfigError::AutoUncertainty);
+        }
+        let has_own_watts = self.board.is_some() || self.idle_watts.is_some();
+        if self.idle_watts_relative_uncertainty.is_some() && !has_own_watts {
+            return Err(ConfigError::AutoModelUncertainty);
+        }
+        Ok(())
     }
 
     /// Relative standard uncertainties of the model's watts, if the user states them. One share for the

@@ -712,6 +712,20 @@ fn the_automatic_choice_follows_its_order() {
 }
 
 #[test]
+fn the_automatic_choice_takes_the_accuracy_of_stated_watts() {
+    let node = Node::new();
+    let source = node.source(
+        r#"{"source": {"type": "auto"}, "idleWatts": 2.7, "wattsPerCpu": 0.9,
+            "idleWattsRelativeUncertainty": 0.05, "wattsPerCpuRelativeUncertainty": 0.1}"#,
+    );
+    let uncertainty = source.model.unwrap().uncertainty.unwrap();
+    assert_eq!(
+        (uncertainty.idle_watts, uncertainty.watts_per_cpu),
+        (0.05, 0.1)
+    );
+}
+
+#[test]
 fn a_configured_board_must_be_the_node_s() {
     let node = Node::new();
     let model = |settings: &str| {
@@ -775,6 +789,16 @@ fn an_invalid_configuration_is_refused_and_the_error_says_what_to_write() {
         (
             r#"{"source": {"type": "json", "url": "http://plug/", "path": "a", "unit": "VA"}}"#,
             "kWh",
+        ),
+        // The automatic choice may take another source than the one with this accuracy.
+        (
+            r#"{"source": {"type": "auto"}, "relativeUncertainty": 0.003}"#,
+            "name the source",
+        ),
+        (
+            r#"{"source": {"type": "auto"}, "idleWattsRelativeUncertainty": 0.1,
+                "wattsPerCpuRelativeUncertainty": 0.1}"#,
+            "write the board",
         ),
         (r#"{"source": {"type": "pmic"}}"#, "vcio_gencmd"),
         (
