@@ -73,7 +73,8 @@ impl PlatformSettings {
 /// Reads a node's conditions and adds up how long each lasted.
 #[derive(Debug)]
 pub(crate) struct ConditionReader {
-    firmware: Option<Firmware>,
+    /// `get_throttled` of the firmware's driver: see [`states`].
+    firmware: Option<PathBuf>,
     under_voltage: Option<NumberFile>,
     processors: Vec<NumberFile>,
     throttled_milliseconds: Vec<Option<u64>>,
@@ -88,14 +89,6 @@ pub(crate) struct ConditionReader {
     pub(crate) temperature_celsius: Option<f64>,
     /// Mean frequency of the processors, in hertz.
     pub(crate) frequency_hertz: Option<f64>,
-}
-
-/// The file `get_throttled` of the Raspberry Pi's firmware driver: a hexadecimal number. Bits 0 to 3 are the
-/// present state, and bits 16 to 19 are the states that have occurred.
-#[derive(Debug)]
-struct Firmware {
-    path: PathBuf,
-    been: u32,
 }
 
 impl ConditionReader {
@@ -121,9 +114,13 @@ impl ConditionReader {
             of_policies("scaling_governor"),
         );
         let processors = numbers(processors);
+        let driver = driver(sysfs);
         Self {
-            firmware: firmware(sysfs),
-            under_voltage: under_voltage(sysfs).map(NumberFile::new),
+            firmware: driver.as_ref().and_then(|_| firmware(sysfs)),
+            under_voltage: driver
+                .map(|driver| driver.join("in0_lcrit_alarm"))
+                .filter(|path| path.is_file())
+                .map(NumberFile::new),
             throttled_milliseconds: vec![None; processors.len()],
             processors,
             temperatures: numbers(thermal_zones(sysfs)),
@@ -144,7 +141,7 @@ impl ConditionReader {
     /// Paths of the found files, for people.
     pub(crate) fn found(&self) -> Vec<String> {
         let path = |file: &NumberFile| file.path().display().to_string();
-        let firmware = self.firmware.iter().map(|it| it.path.display().to_string());
+        let firmware = self.firmware.iter().map(|it| it.display().to_string());
         firmware
             .chain(self.under_voltage.iter().map(path))
             .chain(self.processors.first().map(path))
@@ -184,11 +181,10 @@ impl ConditionReader {
             (!hertz.is_empty()).then(|| hertz.iter().sum::<f64>() / hertz.len() as f64);
     }
 
-    /// A condition counts for the whole step if it holds at the step's end, or began and ended within the
-    /// step.
+    /// A condition counts for the whole step if the driver's last answer has it.
     fn observe_firmware(&mut self, step_seconds: f64) {
-        if let Some(firmware) = &mut self.firmware
-            && let Some(bits) = firmware.read()
+        if let Some(path) = &self.firmware
+            && let Some(bits) = read_text(path).and_then(|text| states(&text))
         {
             for cause in Cause::ALL {
                 let there = bits & (1 << (cause as u32)) != 0;
@@ -229,34 +225,24 @@ impl ConditionReader {
     }
 }
 
-impl Firmware {
-    /// Bits 0 to 3: the states that hold now, or held at some time since the last reading.
-    fn read(&mut self) -> Option<u32> {
-        let bits = parse_throttled(&read_text(&self.path)?)?;
-        let been = bits >> 16;
-        let newly = been & !self.been;
-        self.been = been;
-        Some((bits | newly) & 0xf)
-    }
-}
-
-fn parse_throttled(text: &str) -> Option<u32> {
-    u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+/// Bits 0 to 3: the states that held at the driver's last question to the firmware, or at some time since the question
+/// before. The text is a hexadecimal number. Its bits 0 to 3 are the present state. Bits 16 to 19 are the states that have
+/// occurred since they were cleared, and each question of the driver clears them.
+fn states(text: &str) -> Option<u32> {
+    let bits = u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()?;
+    Some((bits | (bits >> 16)) & 0xf)
 }
 
 /// `devices/platform/soc/soc:firmware` on most boards, `devices/platform/soc@…/soc@…:firmware` on
 /// newer kernels.
-fn firmware(sysfs: &Path) -> Option<Firmware> {
-    let path = entries(&sysfs.join("devices/platform"))
+fn firmware(sysfs: &Path) -> Option<PathBuf> {
+    entries(&sysfs.join("devices/platform"))
         .iter()
         .filter(|device| file_name(device).starts_with("soc"))
         .flat_map(|soc| entries(soc))
         .filter(|device| file_name(device).ends_with(":firmware"))
         .map(|device| device.join("get_throttled"))
-        .find(|path| path.is_file())?;
-    // The meter does not count states from before it began.
-    let been = parse_throttled(&read_text(&path)?)? >> 16;
-    Some(Firmware { path, been })
+        .find(|path| path.is_file())
 }
 
 /// The text of a file; `None` if the file is missing or empty.
@@ -281,13 +267,13 @@ fn firmware_version(sysfs: &Path, procfs: &Path) -> Option<String> {
         .or_else(|| known(&sysfs.join("class/dmi/id/bios_version")))
 }
 
-/// The alarm of the mainline driver `raspberrypi-hwmon`, which reports only under-voltage.
-fn under_voltage(sysfs: &Path) -> Option<PathBuf> {
+/// The device of the driver `raspberrypi-hwmon`. Every 2 s the driver asks the firmware for its states
+/// (drivers/hwmon/raspberrypi-hwmon.c). The file `get_throttled` holds the last answer, and never changes without the driver.
+/// The mainline kernel has no such file, only the driver's alarm about the voltage.
+fn driver(sysfs: &Path) -> Option<PathBuf> {
     entries(&sysfs.join("class/hwmon"))
         .into_iter()
         .find(|device| read_text(&device.join("name")).as_deref() == Some("rpi_volt"))
-        .map(|device| device.join("in0_lcrit_alarm"))
-        .filter(|path| path.is_file())
 }
 
 /// The zones of the processor. If there are none, all zones.

@@ -30,39 +30,61 @@ fn assert_near(reported: Option<f64>, expected: f64) {
     );
 }
 
+const GET_THROTTLED: &str = "devices/platform/soc/soc:firmware/get_throttled";
+
+/// The kernel's driver `raspberrypi-hwmon` asks the firmware every 2 s.
+fn with_driver(node: &Node) {
+    node.write("class/hwmon/hwmon1/name", "rpi_volt");
+    node.write("class/hwmon/hwmon1/in0_lcrit_alarm", "0");
+}
+
 #[test]
-fn the_firmware_s_bits_are_counted_while_they_are_set_or_were_between_two_looks() {
+fn the_firmware_s_bits_count_while_they_hold_or_held_since_the_driver_s_last_question() {
     let node = node();
-    // Under-voltage occurred long before the meter began.
-    let file = "devices/platform/soc/soc:firmware/get_throttled";
-    node.write(file, "10000");
+    with_driver(&node);
+    // Under-voltage before the meter began.
+    node.write(GET_THROTTLED, "10000");
     let mut conditions = node.conditions();
     let mut look = |at, bits: &str| {
-        node.write(file, bits);
+        node.write(GET_THROTTLED, bits);
         conditions.observe(Duration::from_secs(at));
         Cause::ALL.map(|cause| conditions.seconds(cause).unwrap())
     };
     let all = [
         look(0, "10000"),
-        look(1, "10000"),
+        look(1, "0"),
         // Throttled, and at the soft limit.
-        look(2, "d000c"),
+        look(2, "c000c"),
         // Normal again, but the frequency was capped for a moment.
-        look(4, "f0000"),
-        look(5, "f0000"),
+        look(4, "20000"),
+        // It was capped for a moment again.
+        look(6, "20000"),
+        look(8, "0"),
     ];
     let expected = [
         [0.0; 4],
         [0.0; 4],
         [0.0, 0.0, 1.0, 1.0],
         [0.0, 2.0, 1.0, 1.0],
-        [0.0, 2.0, 1.0, 1.0],
+        [0.0, 4.0, 1.0, 1.0],
+        [0.0, 4.0, 1.0, 1.0],
     ];
     for (reported, expected) in all.iter().zip(&expected) {
         for (reported, expected) in reported.iter().zip(expected) {
             assert!((reported - expected).abs() < 1e-9, "{all:?}");
         }
     }
+}
+
+#[test]
+fn the_firmware_s_bits_are_unknown_without_the_driver_that_asks_for_them() {
+    let node = node();
+    node.write(GET_THROTTLED, "0");
+    let mut conditions = node.conditions();
+    conditions.observe(Duration::ZERO);
+    conditions.observe(Duration::from_secs(1));
+    assert_eq!(Cause::ALL.map(|cause| conditions.seconds(cause)), [None; 4]);
+    assert!(conditions.found().is_empty());
 }
 
 #[test]
@@ -139,7 +161,8 @@ fn a_node_that_reports_nothing_has_no_conditions_and_silence_does_not_count() {
     assert_eq!(conditions.frequency_hertz, None);
 
     let node = node();
-    node.write("devices/platform/soc/soc:firmware/get_throttled", "4");
+    with_driver(&node);
+    node.write(GET_THROTTLED, "4");
     let mut conditions = node.conditions();
     conditions.observe(Duration::ZERO);
     conditions.observe(Duration::from_secs(3_600));

@@ -28,7 +28,8 @@ fn a_wired_sensor_is_found_and_its_power_is_metered() {
     node.set_sysfs("class/hwmon/hwmon1/shunt_resistor", "10000");
     node.set_sysfs("class/thermal/thermal_zone0/type", "cpu-thermal");
     node.set_sysfs("class/thermal/thermal_zone0/temp", "48500");
-    node.set_sysfs("devices/platform/soc/soc:firmware/get_throttled", "50000");
+    node.set_sysfs("class/hwmon/hwmon2/name", "rpi_volt");
+    node.set_sysfs("devices/platform/soc/soc:firmware/get_throttled", "0");
     let power = node.power(r#"{"default": {"source": {"type": "auto"}, "maxWatts": 12}}"#);
     let meter = Meter::start(&node, &[&power]);
     let before = meter.scrape_until("a reading", |page| {
