@@ -79,7 +79,7 @@ fn meter(page: &mut Page<'_>, settings: &MeterSettings, published: &Published) {
         (
             "frugality_meter_energy_resolution_joules",
             "Step of the instrument's counter.",
-            source.resolution_joules,
+            published.resolution_joules,
         ),
     ] {
         if let Some(value) = value {

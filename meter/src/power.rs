@@ -80,7 +80,7 @@ pub(crate) struct Source {
     pub(crate) relative_uncertainty: Option<f64>,
     /// Standard uncertainty of power that does not grow with power (an offset, and steps), in watts.
     pub(crate) fixed_uncertainty_watts: f64,
-    /// Step of the instrument's counter, in joules.
+    /// Step of the instrument's counter, in joules, if the instrument or the user states it.
     pub(crate) resolution_joules: Option<f64>,
     /// The coefficients of the board's model, if the model computes the joules.
     pub(crate) model: Option<LinearModel>,

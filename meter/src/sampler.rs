@@ -39,6 +39,8 @@ pub(crate) struct Published {
     pub(crate) source: Source,
     /// Relative standard uncertainty of one minute's energy.
     pub(crate) relative_uncertainty: Option<f64>,
+    /// Step of the instrument's counter, in joules; `None` if it is neither stated nor observed.
+    pub(crate) resolution_joules: Option<f64>,
     /// Unix time of the instrument's last reading; `None` for a model.
     pub(crate) last_true_reading_unix_seconds: Option<f64>,
     /// Readings so far at the end of the instrument's scale; `None` if the scale is unknown.
@@ -109,6 +111,7 @@ impl NodeSampler {
             accounts: None,
             source: feed.supply().source().clone(),
             relative_uncertainty: None,
+            resolution_joules: None,
             last_true_reading_unix_seconds: None,
             saturated_readings: None,
             names,
@@ -206,6 +209,7 @@ impl NodeSampler {
     fn describe(&self, published: &mut Published) {
         let supply = self.feed.supply();
         published.relative_uncertainty = supply.relative_uncertainty();
+        published.resolution_joules = supply.resolution_joules();
         published.saturated_readings = self.feed.saturated_readings();
         if let Some(accounts) = &published.accounts {
             published.names.keep(accounts.pods.keys(), self.feed.now());

@@ -107,6 +107,12 @@ impl Supply {
         )
     }
 
+    /// Step of the instrument's counter, in joules: stated, else observed.
+    pub(crate) fn resolution_joules(&self) -> Option<f64> {
+        let observed = || self.instrument.as_ref()?.step_joules();
+        self.source.resolution_joules.or_else(observed)
+    }
+
     /// Takes a reading of CPU time.
     pub(crate) fn observe(&mut self, observation: Observation) {
         let (at, cpu) = (observation.elapsed, observation.node_cpu_nanoseconds);

@@ -21,6 +21,13 @@ const LEAST_GAP: Duration = Duration::from_secs(5);
 const MOST_KEPT: usize = 1024;
 /// More power than any node measured this way draws. A counter that rises faster has leapt.
 const MOST_WATTS: f64 = 5_000.0;
+/// With fewer polls, a coarse counter may stand still or not by chance.
+const LEAST_POLLS: u64 = 20;
+/// A counter is coarse if it stood still in more than this share of the polls. The operator has the same criterion. It sees no
+/// counter that stands still, because the meter interpolates the energy between two readings.
+const STILL_SHARE: f64 = 0.05;
+/// Finer steps matter to no attempt. Differences of large totals are rounded by less.
+const LEAST_STEP_JOULES: f64 = 1e-3;
 
 /// Why no energy is known from here on: the energy between two readings is lost.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -73,6 +80,7 @@ pub(crate) struct Timeline {
     longest_gap: Duration,
     most_watts: f64,
     spread: Spread,
+    steps: Steps,
     /// For an instrument that may repeat an old power; `None` if every poll measures.
     refresh: Option<Refresh>,
 }
@@ -85,6 +93,7 @@ impl Timeline {
             longest_gap: (interval * MOST_INTERVALS).max(LEAST_GAP),
             most_watts: max_watts.unwrap_or(MOST_WATTS),
             spread: Spread::default(),
+            steps: Steps::default(),
             refresh: None,
         }
     }
@@ -128,11 +137,13 @@ impl Timeline {
                     });
                 }
                 if joules == 0.0 {
+                    self.steps.stood_still();
                     return Ok(());
                 }
                 if joules > self.most_watts * (seconds + 1.0) {
                     return Err(Interruption::Leapt { joules, seconds });
                 }
+                self.steps.rose(joules);
                 (joules, joules / seconds)
             }
             (PowerOrEnergy::Watts(from), PowerOrEnergy::Watts(to)) => {
@@ -178,6 +189,11 @@ impl Timeline {
     /// The stated time between two of the instrument's measurements, if any.
     pub(crate) fn stated_refresh(&self) -> Option<Duration> {
         self.refresh.as_ref()?.stated()
+    }
+
+    /// The observed step of a counter, in joules; `None` if the counter hardly ever stood still.
+    pub(crate) fn step_joules(&self) -> Option<f64> {
+        self.steps.joules()
     }
 
     /// Power between the last two readings, in watts.
@@ -286,6 +302,50 @@ impl Spread {
             sigma / readings.sqrt() * repeated
         }
     }
+}
+
+/// The step of an energy counter, from its rises.
+#[derive(Debug, Default)]
+struct Steps {
+    polls: u64,
+    still: u64,
+    /// The largest common divisor of all rises so far, in joules.
+    common: Option<f64>,
+    /// Stays true: under load a coarse counter moves at each poll.
+    is_coarse: bool,
+}
+
+impl Steps {
+    fn stood_still(&mut self) {
+        self.still += 1;
+        self.polled();
+    }
+
+    fn rose(&mut self, joules: f64) {
+        let common = self.common.map_or(joules, |it| common_step(it, joules));
+        self.common = Some(common);
+        self.polled();
+    }
+
+    fn polled(&mut self) {
+        self.polls += 1;
+        self.is_coarse |=
+            self.polls >= LEAST_POLLS && self.still as f64 > STILL_SHARE * self.polls as f64;
+    }
+
+    fn joules(&self) -> Option<f64> {
+        self.common.filter(|_| self.is_coarse)
+    }
+}
+
+/// The largest common divisor of two rises, in joules (Euclid). The rises of a counter of fine steps have no larger one. This
+/// also holds if its device refreshes the counter less often than the meter polls it.
+fn common_step(one: f64, other: f64) -> f64 {
+    let (mut larger, mut smaller) = (one.max(other), one.min(other));
+    while smaller > LEAST_STEP_JOULES {
+        (larger, smaller) = (smaller, larger % smaller);
+    }
+    larger
 }
 
 /// How the energy of a model grew, from one reading of CPU time to the next.

@@ -275,6 +275,31 @@ fn a_plug_whose_counter_restarts_ends_the_counting() {
 }
 
 #[test]
+fn the_observed_step_of_a_coarse_counter_is_published_and_the_settings_stay_the_same() {
+    let node = Node::new();
+    let plug = Plug::new(r#"{"total": 1.0}"#);
+    let power = node.power(&format!(
+        r#"{{"default": {{"source": {{"type": "json", "url": "http://{}/", "path": "total", "unit": "Wh",
+            "polling": {{"intervalSeconds": 0.1}}}}}}}}"#,
+        plug.address
+    ));
+    let meter = Meter::start(&node, &[&power]);
+    let steps = |page: &Page| page.values("frugality_meter_energy_resolution_joules", &[]);
+    let settings = |page: &Page| page.label_values("frugality_meter_info", "configuration");
+    let before = settings(&meter.scrape());
+    for step in 1..=20 {
+        plug.set(Some(&format!(
+            r#"{{"total": {:.3}}}"#,
+            1.0 + 0.001 * f64::from(step)
+        )));
+        sleep(Duration::from_millis(250));
+    }
+    let page = meter.scrape_until("the step", |page| !steps(page).is_empty());
+    assert!((steps(&page)[0] - 3.6).abs() < 1e-3, "{:?}", steps(&page));
+    assert_eq!(settings(&page), before);
+}
+
+#[test]
 fn stock_kepler_finds_a_counter_that_follows_the_meter_s() {
     let node = Node::new();
     let bridge = format!("--bridge={}", node.scratch().display());

@@ -122,6 +122,23 @@ fn uncertainties_of_instrument_and_sampling_add_as_squares() {
 }
 
 #[test]
+fn a_stated_step_of_the_counter_counts_and_an_observed_one_if_none_is_stated() {
+    let observed = |stated| {
+        let mut supply = plug(0.0);
+        supply.source.resolution_joules = stated;
+        for second in 0..40 {
+            let steps = f64::from(second / 2);
+            supply
+                .learn(counted(f64::from(second), 3.6 * steps))
+                .unwrap();
+        }
+        supply.resolution_joules().unwrap()
+    };
+    assert!((observed(None) - 3.6).abs() < 1e-3);
+    assert!((observed(Some(0.36)) - 0.36).abs() < 1e-12);
+}
+
+#[test]
 fn a_fixed_uncertainty_weighs_more_at_low_power() {
     let stated = |watts: f64| {
         let mut supply = plug(0.0);

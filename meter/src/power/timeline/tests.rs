@@ -94,6 +94,66 @@ fn a_counter_that_stands_still_has_not_made_its_next_step_yet() {
     assert_joules(&timeline, 2.0, 3.6);
 }
 
+/// The step after each second of a counter that a node of `watts` drives, in steps of `step` joules.
+fn steps_seen(step: f64, watts: impl Fn(f64) -> f64) -> Vec<Option<f64>> {
+    let mut timeline = Timeline::new(Duration::from_secs(1), None);
+    let mut total = 1e6;
+    (0..120)
+        .map(|second| {
+            let second = f64::from(second);
+            total += watts(second);
+            let shown = (total / step).floor() * step;
+            timeline.push(joules(second, shown)).unwrap();
+            timeline.step_joules()
+        })
+        .collect()
+}
+
+#[test]
+fn the_step_of_a_counter_that_often_stands_still_is_known_after_twenty_polls() {
+    // At 3 W it stands still in one second of six. Under load it rises by one or two steps each second.
+    let seen = steps_seen(3.6, |second| if second < 60.0 { 3.0 } else { 6.0 });
+    assert_eq!(seen[..20], [None; 20]);
+    for step in &seen[20..] {
+        let step = step.unwrap();
+        assert!((step - 3.6).abs() < 1e-3, "{step} J");
+    }
+}
+
+#[test]
+fn the_step_is_smaller_than_a_rise_of_several_steps() {
+    // Rises of 10 and 15 J.
+    let mut timeline = Timeline::new(Duration::from_secs(1), None);
+    for round in 0..10 {
+        for (second, total) in [(0.0, 0.0), (1.0, 10.0), (2.0, 10.0), (3.0, 25.0)] {
+            let round = f64::from(round);
+            let reading = joules(4.0 * round + second, 25.0 * round + total);
+            timeline.push(reading).unwrap();
+        }
+    }
+    assert!((timeline.step_joules().unwrap() - 5.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_counter_of_fine_steps_that_its_device_refreshes_seldom_is_not_coarse() {
+    // Every other poll finds the old count. The rises have no common step.
+    let mut seldom = Timeline::new(Duration::from_secs(1), None);
+    let mut total = 0.0;
+    for second in 0..60_u32 {
+        if second % 2 == 0 {
+            total += 6.0 + 0.37 * f64::from(second % 7) + 0.011 * f64::from(second % 5);
+        }
+        seldom.push(joules(f64::from(second), total)).unwrap();
+    }
+    assert!(seldom.step_joules().is_none_or(|step| step < 0.02));
+    // A counter that never stands still has no known step, and neither has power.
+    assert_eq!(steps_seen(0.5, |_| 3.0).last(), Some(&None));
+    let power: Vec<_> = (0..60)
+        .map(|second| watts(f64::from(second), 3.0))
+        .collect();
+    assert_eq!(timeline(&power).step_joules(), None);
+}
+
 #[test]
 fn lost_energy_between_two_readings_is_an_interruption() {
     let after = |first, second| timeline(&[first]).push(second).unwrap_err();
