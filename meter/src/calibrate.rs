@@ -68,6 +68,15 @@ pub(crate) enum CalibrateError {
     },
 }
 
+/// The instrument's own relative standard uncertainty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct InstrumentUncertainty {
+    /// The share that grows with power.
+    pub(crate) share: f64,
+    /// The part that does not grow with power, in watts.
+    pub(crate) fixed_watts: f64,
+}
+
 /// The line, and how well it fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fit {
@@ -81,8 +90,8 @@ pub(crate) struct Fit {
     pub(crate) slope_uncertainty: f64,
     /// Standard deviation of the points about the line, in watts.
     pub(crate) residual_watts: f64,
-    /// Mean power of the points, in watts.
-    pub(crate) mean_watts: f64,
+    /// Difference between the most and the least CPUs in use.
+    pub(crate) range_cpus: f64,
     /// Number of points.
     pub(crate) points: usize,
 }
@@ -177,25 +186,36 @@ pub(crate) fn fit(points: &[CalibrationPoint]) -> Result<Fit, CalibrateError> {
         idle_uncertainty: residual_watts * (1.0 / n + mean_cpus.powi(2) / sxx).sqrt(),
         slope_uncertainty: residual_watts / sxx.sqrt(),
         residual_watts,
-        mean_watts,
+        range_cpus: most - least,
         points: count,
     })
 }
 
 impl Fit {
-    /// Relative standard uncertainties of the two watts on this board. Three independent parts: the fit
-    /// itself, the scatter about the line, because power is not exactly linear, and the instrument's own
-    /// uncertainty.
-    fn uncertainty(&self, instrument: f64) -> ModelUncertainty {
-        let scatter = (self.residual_watts / self.mean_watts).hypot(instrument);
+    /// Relative standard uncertainties of the two watts on this board. Independent parts: the fit itself, the scatter about
+    /// the line, because power is not exactly linear, and the instrument's own uncertainty. Parts in watts count relative to
+    /// the watts that they may falsify: the idle watts, or the rise over the range that the slope describes. The
+    /// instrument's fixed part is an offset, which changes no slope.
+    fn uncertainty(&self, instrument: InstrumentUncertainty) -> ModelUncertainty {
+        let of = |share: f64, watts: f64, fit: f64| share.hypot(watts).hypot(fit);
+        let idle_watts = self.residual_watts.hypot(instrument.fixed_watts) / self.idle_watts;
+        let rise_watts = self.watts_per_cpu * self.range_cpus;
         ModelUncertainty {
-            idle_watts: scatter.hypot(self.idle_uncertainty / self.idle_watts),
-            watts_per_cpu: scatter.hypot(self.slope_uncertainty / self.watts_per_cpu),
+            idle_watts: of(
+                instrument.share,
+                idle_watts,
+                self.idle_uncertainty / self.idle_watts,
+            ),
+            watts_per_cpu: of(
+                instrument.share,
+                self.residual_watts / rise_watts,
+                self.slope_uncertainty / self.watts_per_cpu,
+            ),
         }
     }
 
     /// The fit for people, with the chart's values.
-    pub(crate) fn report(&self, instrument: Option<f64>) -> String {
+    pub(crate) fn report(&self, instrument: Option<InstrumentUncertainty>) -> String {
         let mut text = String::new();
         let _ = writeln!(
             text,

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 use crate::bridge::{Bridge, BridgeError};
-use crate::calibrate::{self, CalibrateError};
+use crate::calibrate::{self, CalibrateError, InstrumentUncertainty};
 use crate::cgroup::{CgroupError, CgroupReader};
 use crate::cli::{
     self, CommandLine, MeterArguments, MeterCommand, MeterSettings, MeterSettingsError,
@@ -171,7 +171,12 @@ async fn calibrate(
     let points =
         calibrate::measure(Feed::start(reader, chosen), settings.interval, duration).await?;
     let fit = calibrate::fit(&points)?;
-    let uncertainty = source.relative_uncertainty_at(Some(fit.mean_watts));
-    print!("{}", fit.report(uncertainty));
+    let instrument = source
+        .relative_uncertainty
+        .map(|share| InstrumentUncertainty {
+            share,
+            fixed_watts: source.fixed_uncertainty_watts,
+        });
+    print!("{}", fit.report(instrument));
     Ok(())
 }

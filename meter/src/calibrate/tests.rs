@@ -14,6 +14,10 @@ fn points(count: u32, most_cpus: f64) -> Vec<CalibrationPoint> {
         .collect()
 }
 
+fn sensor(share: f64, fixed_watts: f64) -> InstrumentUncertainty {
+    InstrumentUncertainty { share, fixed_watts }
+}
+
 #[test]
 fn the_line_and_its_uncertainty_follow_least_squares() {
     let fit = fit(&points(200, 4.0)).unwrap();
@@ -33,10 +37,16 @@ fn the_line_and_its_uncertainty_follow_least_squares() {
 #[test]
 fn the_report_contains_values_for_the_chart() {
     let fit = fit(&points(200, 4.0)).unwrap();
-    let report = fit.report(Some(0.01));
-    let scatter = (fit.residual_watts / fit.mean_watts).hypot(0.01);
-    let idle = scatter.hypot(fit.idle_uncertainty / fit.idle_watts);
-    let slope = scatter.hypot(fit.slope_uncertainty / fit.watts_per_cpu);
+    let report = fit.report(Some(sensor(0.01, 0.02)));
+    let parts = |share: f64, watts: [f64; 3], of: f64| {
+        let squares = watts.map(|it| (it / of).powi(2));
+        (share.powi(2) + squares.iter().sum::<f64>()).sqrt()
+    };
+    let idle_parts = [0.02, fit.residual_watts, fit.idle_uncertainty];
+    let idle = parts(0.01, idle_parts, fit.idle_watts);
+    // The points cover 4 CPUs.
+    let slope_parts = [0.0, fit.residual_watts / 4.0, fit.slope_uncertainty];
+    let slope = parts(0.01, slope_parts, fit.watts_per_cpu);
     for part in [
         "source: {type: model}".to_owned(),
         format!("idleWatts: {:.4}", fit.idle_watts),
@@ -49,6 +59,26 @@ fn the_report_contains_values_for_the_chart() {
     let unknown = fit.report(None);
     assert!(unknown.contains("# the accuracy of these watts is unknown"));
     assert!(!unknown.contains("RelativeUncertainty"), "{unknown}");
+}
+
+/// An offset is a large part of little power, and changes no slope.
+#[test]
+fn a_fixed_error_of_the_instrument_counts_at_the_idle_power_and_not_in_the_slope() {
+    let frugal: Vec<_> = points(200, 4.0)
+        .into_iter()
+        .map(|point| CalibrationPoint {
+            watts: point.watts - 2.2,
+            ..point
+        })
+        .collect();
+    let fit = fit(&frugal).unwrap();
+    let uncertainty = |fixed_watts| fit.uncertainty(sensor(0.009, fixed_watts));
+    // An INA219 with 10 mΩ at 0.5 W.
+    let (exact, offset) = (uncertainty(0.0), uncertainty(0.058));
+    let expected = exact.idle_watts.hypot(0.058 / fit.idle_watts);
+    assert!((offset.idle_watts - expected).abs() < 1e-9, "{offset:?}");
+    assert!(offset.idle_watts > 0.11, "{offset:?}");
+    assert!((offset.watts_per_cpu - exact.watts_per_cpu).abs() < 1e-12);
 }
 
 #[test]
