@@ -19,6 +19,7 @@ from rendered import (
     pod,
     refusal,
     render,
+    template,
 )
 
 
@@ -112,14 +113,14 @@ def power_files(*arguments):
 
 def test_every_node_gets_its_power_source():
     assert power_files(*PI, *PLUG) == {
-        "power.json": {
+        "_default.json": {
             "nodes": {"pi-1": {"source": {"type": "shelly-gen2", "host": "192.168.1.20"}}}
         }
     }
     daemonset = meter(*PI, *PLUG)
     env = environment(daemonset)
     mounts = {m["name"]: m for m in container(daemonset)["volumeMounts"]}
-    assert env["FRUGALITY_METER_POWER_CONFIG"] == mounts["power"]["mountPath"] + "/power.json"
+    assert env["FRUGALITY_METER_POWER_CONFIG"] == mounts["power"]["mountPath"] + "/_default.json"
     assert mounts["power"]["readOnly"] is True
     # Nodes without a source use the board's model.
     assert env["FRUGALITY_METER_BOARD"] == "pi-4b"
@@ -132,7 +133,7 @@ def test_without_power_sources_there_is_no_configuration():
 
 
 def test_a_source_for_all_nodes_needs_no_board_and_refuses_watts():
-    assert power_files(*AUTO)["power.json"]["default"] == {"source": {"type": "auto"}}
+    assert power_files(*AUTO)["_default.json"]["default"] == {"source": {"type": "auto"}}
     assert "FRUGALITY_METER_IDLE_WATTS" not in environment(meter(*AUTO))
     assert "below meter.power.default" in refusal(*AUTO, "--set", "meter.idleWatts=2")
 
@@ -170,11 +171,41 @@ def test_nodes_with_a_label_have_a_meter_of_their_own_and_never_two():
         assert daemonset["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
+@pytest.mark.parametrize("name", ["power", "default"])
+def test_no_group_reads_the_source_of_the_other_nodes(name):
+    settings = (*PI, *GROUP, "--set", f"meter.power.groups[0].name={name}")
+    paths = [
+        environment(find(render(*settings), "DaemonSet", daemonset))["FRUGALITY_METER_POWER_CONFIG"]
+        for daemonset in ("frugality-meter", f"frugality-meter-{name}")
+    ]
+    files = power_files(*settings)
+    rest, group = (files[path.rpartition("/")[2]] for path in paths)
+    assert group["default"] == {"source": {"type": "hwmon"}}
+    assert "default" not in rest
+    # A YAML parser keeps the last of two equal keys, so the keys are counted in the text.
+    text = template(*settings).stdout
+    assert [text.count(f"\n  {file}: |") for file in files] == [1, 1]
+
+
+def second_group(name, label):
+    values = {"name": name, "label": label, "power.source.type": "pmic"}
+    return tuple(
+        word
+        for field, value in values.items()
+        for word in ("--set", f"meter.power.groups[1].{field}={value}")
+    )
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         (GROUP[:4], "missing property 'power'"),
         ((*GROUP, "--set", "meter.affinity.podAffinity.x=1"), "exclude each other"),
+        ((*GROUP, *second_group("ina", "a/b=c")), "More than one group of meter.power.groups has the name ina"),
+        (
+            (*GROUP, *second_group("pmic", "frugality.dev/power=ina226")),
+            "More than one group of meter.power.groups has the label frugality.dev/power=ina226",
+        ),
     ],
 )
 def test_groups_that_would_leave_a_node_without_or_with_two_meters_are_refused(settings, told):

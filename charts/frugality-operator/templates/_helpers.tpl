@@ -147,4 +147,18 @@ write %s below meter.power.default.
 {{- if and .Values.meter.power.groups .Values.meter.affinity }}
 {{- fail "meter.power.groups and meter.affinity exclude each other: the groups' labels decide which meter runs on a node." }}
 {{- end }}
+{{- range $field := list "name" "label" }}
+{{- $used := dict }}
+{{- range $.Values.meter.power.groups }}
+{{- $value := index . $field }}
+{{- if hasKey $used $value }}
+{{- fail (printf `
+
+More than one group of meter.power.groups has the %s %s.
+Give each group its own name and its own label: a node has one meter.
+` $field $value) }}
+{{- end }}
+{{- $used = set $used $value true }}
+{{- end }}
+{{- end }}
 {{- end }}
