@@ -7,7 +7,6 @@ mod side;
 use std::path::PathBuf;
 
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrial, LABEL_BENCHMARK_UID};
-use serde_json::Value;
 
 use self::{
     settings::{Change, changes},
@@ -15,8 +14,8 @@ use self::{
 };
 use crate::{
     cluster::{Access, ClusterError},
-    export::items,
     input::{InputError, InputSource},
+    items::for_each_item,
     table::{Table, TableStyle, paragraphs},
 };
 
@@ -134,23 +133,20 @@ fn of_file(path: &std::path::Path) -> Result<Side, CompareError> {
         ..InputSource::default()
     };
     let file = path.display().to_string();
-    let text = source.read("fb,fbt")?;
-    let not_understood = |error| CompareError::NotUnderstood(file.clone(), error);
-    let all = items(serde_json::from_str(&text).map_err(not_understood)?);
-    let (benchmarks, others): (Vec<Value>, Vec<Value>) = all
-        .into_iter()
-        .partition(|item| item["kind"] == "FrugalityBenchmark");
+    let mut benchmarks: Vec<FrugalityBenchmark> = Vec::new();
+    let mut trials: Vec<FrugalityTrial> = Vec::new();
+    for_each_item(source.open("fb,fbt")?, |item| {
+        match item.kind().as_str() {
+            "FrugalityBenchmark" => benchmarks.push(item.parse()?),
+            "FrugalityTrial" => trials.push(item.parse()?),
+            _ => {}
+        }
+        Ok(())
+    })
+    .map_err(|error| CompareError::NotUnderstood(file.clone(), error))?;
     let count = benchmarks.len();
-    let [benchmark] = <[Value; 1]>::try_from(benchmarks)
-        .map_err(|_| CompareError::Benchmarks(file.clone(), count))?;
-    let benchmark: FrugalityBenchmark =
-        serde_json::from_value(benchmark).map_err(not_understood)?;
-    let trials = others
-        .into_iter()
-        .filter(|item| item["kind"] == "FrugalityTrial")
-        .map(serde_json::from_value)
-        .collect::<Result<Vec<FrugalityTrial>, _>>()
-        .map_err(not_understood)?;
+    let [benchmark] = <[FrugalityBenchmark; 1]>::try_from(benchmarks)
+        .map_err(|_| CompareError::Benchmarks(file, count))?;
     let name = benchmark.metadata.name.clone().unwrap_or_default();
     Ok(Side::new(name, benchmark, trials))
 }

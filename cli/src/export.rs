@@ -4,12 +4,14 @@ mod attempt;
 pub mod columns;
 pub mod course;
 
+use std::io::Read;
+
 use frugality_operator::api::FrugalityTrial;
 use kube::ResourceExt;
 use serde::{Serialize, Serializer};
-use serde_json::Value;
 
 use self::{attempt::ExportedAttempt, columns::COLUMNS};
+use crate::items::{Item, for_each_item};
 
 /// Form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -59,12 +61,16 @@ pub enum ExportError {
 /// The entries in the text of `kubectl get fbt -o json`, a list or one alone, by benchmark and time. With `benchmark`, only the
 /// entries of this benchmark.
 pub fn export(
-    text: &str,
+    input: impl Read,
     benchmark: Option<&str>,
     format: ExportFormat,
 ) -> Result<Vec<u8>, ExportError> {
-    let mut trials = entries(items(serde_json::from_str(text)?))?;
-    trials.retain(|trial| benchmark.is_none_or(|name| trial.spec.benchmark == name));
+    let mut trials = Vec::new();
+    for_each_item(input, |item| -> Result<(), ExportError> {
+        let wanted = |it: &FrugalityTrial| benchmark.is_none_or(|name| it.spec.benchmark == name);
+        trials.extend(attempt(item)?.filter(wanted));
+        Ok(())
+    })?;
     if let Some(name) = benchmark.filter(|_| trials.is_empty()) {
         return Err(ExportError::NoAttempts(name.to_owned()));
     }
@@ -91,39 +97,15 @@ pub(crate) fn in_order(trials: &mut [FrugalityTrial]) {
     });
 }
 
-/// The attempts among the entries of a ledger.
-pub(crate) fn entries(items: Vec<Value>) -> Result<Vec<FrugalityTrial>, ExportError> {
-    items
-        .into_iter()
-        .map(|item| {
-            let name = item
-                .pointer("/metadata/name")
-                .and_then(Value::as_str)
-                .unwrap_or("without a name")
-                .to_owned();
-            serde_json::from_value(item).map_err(|source| ExportError::Entry { name, source })
-        })
-        // The entry with the frozen releases of a run is not an attempt.
-        .filter(|entry: &Result<FrugalityTrial, _>| {
-            !entry
-                .as_ref()
-                .is_ok_and(|entry| entry.spec.frozen.is_some())
-        })
-        .collect()
-}
-
-/// The items of a list, or the one object.
-#[must_use]
-pub fn items(input: Value) -> Vec<Value> {
-    match input {
-        Value::Object(mut list) if list.contains_key("items") => {
-            match list.remove("items").unwrap_or_default() {
-                Value::Array(items) => items,
-                other => vec![other],
-            }
-        }
-        one => vec![one],
-    }
+/// The attempt in an entry of the ledger. The entry with the frozen releases of a run has none.
+pub(crate) fn attempt(item: Item<'_>) -> Result<Option<FrugalityTrial>, ExportError> {
+    let mut entry: FrugalityTrial = item.parse().map_err(|source| ExportError::Entry {
+        name: item.name(),
+        source,
+    })?;
+    // No form of an export has them, and they are the largest part.
+    entry.metadata.managed_fields = None;
+    Ok(Some(entry).filter(|entry| entry.spec.frozen.is_none()))
 }
 
 fn json(trials: &[FrugalityTrial]) -> Result<Vec<u8>, ExportError> {

@@ -1,6 +1,11 @@
 //! Where a command reads resources from: the cluster, a file, or standard input.
 
-use std::{io::IsTerminal as _, path::PathBuf, time::Duration};
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, IsTerminal as _},
+    path::PathBuf,
+    time::Duration,
+};
 
 use frugality_operator::api::HumanDuration;
 
@@ -62,17 +67,36 @@ impl InputSource {
         self.name.is_some() || self.access.is_given()
     }
 
-    /// The text from the file or from standard input. `example` completes the message for a user who gave neither.
-    pub fn read(&self, example: &'static str) -> Result<String, InputError> {
-        match &self.filename {
-            Some(path) if path.as_os_str() != "-" => {
-                std::fs::read_to_string(path).map_err(|source| InputError::File {
-                    path: path.clone(),
-                    source,
-                })
+    /// The file or standard input. `example` completes the message for a user who gave neither.
+    pub fn open(&self, example: &'static str) -> Result<Box<dyn BufRead>, InputError> {
+        let file = self.filename.as_ref().filter(|it| it.as_os_str() != "-");
+        if self.filename.is_none() && std::io::stdin().is_terminal() {
+            return Err(InputError::Terminal(example));
+        }
+        let input = match file {
+            Some(path) => {
+                File::open(path).map(|it| Box::new(BufReader::new(it)) as Box<dyn BufRead>)
             }
-            None if std::io::stdin().is_terminal() => Err(InputError::Terminal(example)),
-            _ => std::io::read_to_string(std::io::stdin()).map_err(InputError::Stdin),
+            None => Ok(Box::new(std::io::stdin().lock()) as Box<dyn BufRead>),
+        };
+        // A folder can be opened, but not read.
+        input
+            .and_then(|mut input| input.fill_buf().map(|_| ()).map(|()| input))
+            .map_err(|source| self.failure(source))
+    }
+
+    /// The text from the file or from standard input.
+    pub fn read(&self, example: &'static str) -> Result<String, InputError> {
+        std::io::read_to_string(self.open(example)?).map_err(|source| self.failure(source))
+    }
+
+    fn failure(&self, source: std::io::Error) -> InputError {
+        match &self.filename {
+            Some(path) if path.as_os_str() != "-" => InputError::File {
+                path: path.clone(),
+                source,
+            },
+            _ => InputError::Stdin(source),
         }
     }
 }

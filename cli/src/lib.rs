@@ -7,7 +7,7 @@
 //! - [`report`]: a benchmark with its ledger as one page, or in another form;
 //! - [`gate`]: waits for a verdict, for pipelines, or answers Flagger; [`doctor`]: checks an installation;
 //! - [`reference`]: the API reference; [`definitions`]: the custom resource definitions as files;
-//! - [`input`]: where a command reads resources from; [`cluster`]: the cluster that it asks; [`completion`]: words for shells.
+//! - [`input`]: where a command reads resources from; [`items`]: the objects in such a text; [`cluster`]: the cluster that it asks; [`completion`]: words for shells.
 
 pub mod cluster;
 pub mod compare;
@@ -18,6 +18,7 @@ pub mod estimate;
 pub mod export;
 pub mod gate;
 pub mod input;
+pub mod items;
 pub mod manifest;
 pub mod reference;
 pub mod report;

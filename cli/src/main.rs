@@ -1,6 +1,10 @@
 //! `kubectl-frugality`: reads its command line and calls the library.
 
-use std::{io::Write as _, path::PathBuf, process::ExitCode};
+use std::{
+    io::{Cursor, Read, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::{CommandFactory as _, Parser, Subcommand, error::ErrorKind};
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrace, FrugalityTrial};
@@ -11,12 +15,13 @@ use kubectl_frugality::{
     definitions::{self, DefinitionsError},
     doctor::{self, Doctor},
     estimate::{self, EstimateError, EstimateOptions},
-    export::{ExportError, ExportFormat, course::export_courses, export, items},
+    export::{ExportError, ExportFormat, course::export_courses, export},
     gate::{
         command::{self as gate, Gate, GateFailure},
         serve::{self, ServeError, ServeGate},
     },
     input::{InputError, InputSource},
+    items::for_each_item,
     reference::markdown,
     report::{self, ReportCommandError, ReportOptions},
     run::{self, Done, RunError, RunOptions},
@@ -275,21 +280,24 @@ async fn pass_gate(options: &Gate) -> ExitCode {
 
 async fn summarize(options: &Summarize) -> Result<(), Failure> {
     let source = &options.source;
-    let text = match &source.name {
-        _ if !source.is_cluster() => source.read("fb NAME")?,
+    let input: Box<dyn Read> = match &source.name {
+        _ if !source.is_cluster() => source.open("fb NAME")?,
         Some(name) => {
             let cluster = source.access.connect().await?;
-            cluster.get::<FrugalityBenchmark>(name).await?
+            Box::new(Cursor::new(cluster.get::<FrugalityBenchmark>(name).await?))
         }
         None => {
             let cluster = source.access.connect().await?;
-            cluster.list::<FrugalityBenchmark>(false).await?
+            Box::new(Cursor::new(
+                cluster.list::<FrugalityBenchmark>(false).await?,
+            ))
         }
     };
-    let benchmarks: Vec<FrugalityBenchmark> = items(serde_json::from_str(&text)?)
-        .into_iter()
-        .map(serde_json::from_value)
-        .collect::<Result<_, _>>()?;
+    let mut benchmarks: Vec<FrugalityBenchmark> = Vec::new();
+    for_each_item(input, |item| -> serde_json::Result<()> {
+        benchmarks.push(item.parse()?);
+        Ok(())
+    })?;
     print(summaries(&benchmarks, options.style).as_bytes())
 }
 
@@ -306,23 +314,23 @@ async fn report(options: &ReportOptions) -> Result<(), Failure> {
 
 async fn export_ledger(options: &Export) -> Result<(), Failure> {
     let source = &options.source;
-    let text = if options.all_namespaces || source.is_cluster() {
+    let input: Box<dyn Read> = if options.all_namespaces || source.is_cluster() {
         let cluster = source.access.connect().await?;
         let everywhere = options.all_namespaces;
-        if options.traces {
+        Box::new(Cursor::new(if options.traces {
             cluster.list::<FrugalityTrace>(everywhere).await?
         } else {
             cluster.list::<FrugalityTrial>(everywhere).await?
-        }
+        }))
     } else {
-        source.read(if options.traces { "fbtr -A" } else { "fbt -A" })?
+        source.open(if options.traces { "fbtr -A" } else { "fbt -A" })?
     };
     let export = if options.traces {
         export_courses
     } else {
         export
     };
-    let exported = export(&text, source.name.as_deref(), options.format)?;
+    let exported = export(input, source.name.as_deref(), options.format)?;
     match &options.output {
         Some(path) => std::fs::write(path, exported).map_err(|source| Failure::Write {
             path: path.clone(),

@@ -14,11 +14,11 @@ use crate::data;
 const AWKWARD: &str = "it said \"no\",\nthen nothing";
 
 fn as_json(text: &str) -> Vec<Value> {
-    serde_json::from_slice(&export(text, None, ExportFormat::Json).unwrap()).unwrap()
+    serde_json::from_slice(&export(text.as_bytes(), None, ExportFormat::Json).unwrap()).unwrap()
 }
 
 fn as_csv(text: &str) -> String {
-    String::from_utf8(export(text, None, ExportFormat::Csv).unwrap()).unwrap()
+    String::from_utf8(export(text.as_bytes(), None, ExportFormat::Csv).unwrap()).unwrap()
 }
 
 /// The entries of the ledger that `keep` keeps, as kubectl prints them.
@@ -35,7 +35,8 @@ fn rows(namespace: &str) -> Vec<Value> {
 #[test]
 fn exports_are_byte_for_byte_what_they_were() {
     let text = data("ledger.json");
-    let json = String::from_utf8(export(&text, None, ExportFormat::Json).unwrap()).unwrap();
+    let json =
+        String::from_utf8(export(text.as_bytes(), None, ExportFormat::Json).unwrap()).unwrap();
     assert_eq!(json, data("ledger-export.json"));
     assert_eq!(as_csv(&text), data("ledger-export.csv"));
 }
@@ -51,7 +52,7 @@ fn only_trials_of_a_whole_block_are_valid() {
     later["metadata"]["name"] = json!("later");
     later["spec"]["attempt"] = json!(measured["spec"]["attempt"].as_i64().unwrap() + 1);
     items.push(later);
-    let json = export(&list.to_string(), None, ExportFormat::Json).unwrap();
+    let json = export(list.to_string().as_bytes(), None, ExportFormat::Json).unwrap();
     let rows: Vec<Value> = serde_json::from_slice(&json).unwrap();
     let valid = |name: &Value| {
         let row = rows.iter().find(|row| row["trial"] == *name).unwrap();
@@ -260,7 +261,12 @@ fn an_empty_ledger_is_a_header_and_one_entry_is_a_list_of_one() {
 fn the_attempts_of_one_benchmark_can_be_exported_alone() {
     let mut list = ledger(|_| true);
     list["items"][0]["spec"]["benchmark"] = json!("other");
-    let exported = export(&list.to_string(), Some("other"), ExportFormat::Json).unwrap();
+    let exported = export(
+        list.to_string().as_bytes(),
+        Some("other"),
+        ExportFormat::Json,
+    )
+    .unwrap();
     let rows: Vec<Value> = serde_json::from_slice(&exported).unwrap();
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0]["benchmark"], json!("other"));
@@ -272,11 +278,11 @@ fn an_entry_that_cannot_be_read_is_named_and_not_left_out() {
     let name = broken["metadata"]["name"].as_str().unwrap().to_owned();
     broken["spec"]["block"] = json!("one");
     let text = json!({ "items": [broken] }).to_string();
-    let error = export(&text, None, ExportFormat::Csv)
+    let error = export(text.as_bytes(), None, ExportFormat::Csv)
         .unwrap_err()
         .to_string();
     assert!(error.contains(&name), "{error}");
-    assert!(export("no JSON", None, ExportFormat::Json).is_err());
+    assert!(export("no JSON".as_bytes(), None, ExportFormat::Json).is_err());
 }
 
 /// Two courses, as kubectl prints them. The second is of an attempt that ended early.
@@ -310,7 +316,7 @@ fn courses() -> String {
 
 #[test]
 fn courses_are_a_long_table_with_one_row_per_value() {
-    let csv = export_courses(&courses(), None, ExportFormat::Csv).unwrap();
+    let csv = export_courses(courses().as_bytes(), None, ExportFormat::Csv).unwrap();
     let names: Vec<_> = COURSE_COLUMNS.iter().map(|(name, _)| *name).collect();
     let head = names.join(",");
     let expected = [
@@ -333,7 +339,7 @@ fn courses_are_a_long_table_with_one_row_per_value() {
     ];
     assert_eq!(String::from_utf8(csv).unwrap(), expected.join("\r\n"));
     let rows: Vec<Value> = serde_json::from_slice(
-        &export_courses(&courses(), Some("two"), ExportFormat::Json).unwrap(),
+        &export_courses(courses().as_bytes(), Some("two"), ExportFormat::Json).unwrap(),
     )
     .unwrap();
     assert_eq!(rows.len(), 13);
@@ -343,13 +349,14 @@ fn courses_are_a_long_table_with_one_row_per_value() {
     for row in &rows {
         assert!(row.as_object().unwrap().keys().eq(&sorted), "{row}");
     }
-    let other = export_courses(&courses(), Some("other"), ExportFormat::Json).unwrap();
+    let other = export_courses(courses().as_bytes(), Some("other"), ExportFormat::Json).unwrap();
     assert_eq!(other, b"[]\n");
 }
 
 #[test]
 fn an_entry_of_the_ledger_is_no_course() {
-    let error = export_courses(&data("ledger.json"), None, ExportFormat::Csv).unwrap_err();
+    let error =
+        export_courses(data("ledger.json").as_bytes(), None, ExportFormat::Csv).unwrap_err();
     assert!(
         error.to_string().contains("is not a FrugalityTrace"),
         "{error}"

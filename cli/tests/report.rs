@@ -27,7 +27,7 @@ fn fixture(name: &str) -> String {
 }
 
 fn written(text: &str, format: ReportFormat) -> String {
-    let objects = Objects::in_list(text).unwrap();
+    let objects = Objects::in_list(text.as_bytes()).unwrap();
     String::from_utf8(report(&objects, format).unwrap()).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn assert_has(text: &str, words: &[&str]) {
 #[test]
 fn text_and_csv_equal_summarize_and_export() {
     let list = fixture("budgets");
-    let objects = Objects::in_list(&list).unwrap();
+    let objects = Objects::in_list(list.as_bytes()).unwrap();
     assert_eq!(
         written(&list, ReportFormat::Text),
         summary(&objects.benchmark)
@@ -61,7 +61,7 @@ fn text_and_csv_equal_summarize_and_export() {
     let items: Value = serde_json::from_str(&list).unwrap();
     let trials: Vec<Value> = items["items"].as_array().unwrap()[1..].to_vec();
     let ledger = json!({ "items": trials }).to_string();
-    let csv = export(&ledger, None, ExportFormat::Csv).unwrap();
+    let csv = export(ledger.as_bytes(), None, ExportFormat::Csv).unwrap();
     assert_eq!(written(&list, ReportFormat::Csv).into_bytes(), csv);
 }
 
@@ -409,7 +409,7 @@ fn the_courses_of_the_attempts_are_in_the_page() {
     let items = all["items"].as_array().unwrap().iter();
     let of_list: Vec<_> = items.filter(|it| it["kind"] == "FrugalityTrace").collect();
     let of_list = json!({ "items": of_list }).to_string();
-    let table = |text: &str| export_courses(text, None, ExportFormat::Csv).unwrap();
+    let table = |text: &str| export_courses(text.as_bytes(), None, ExportFormat::Csv).unwrap();
     assert_eq!(table(&traces), table(&of_list));
 }
 
@@ -440,7 +440,7 @@ fn attempts_of_other_benchmarks_and_namespaces_stay_out() {
         items[1]["spec"]["benchmark"] = json!("other");
         items[2]["metadata"]["namespace"] = json!("elsewhere");
     });
-    assert_eq!(Objects::in_list(&list).unwrap().trials.len(), 11);
+    assert_eq!(Objects::in_list(list.as_bytes()).unwrap().trials.len(), 11);
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn input_without_one_benchmark_gets_an_error_that_says_what_to_write() {
             "is not a FrugalityTrial",
         ),
     ] {
-        let error = Objects::in_list(&text).unwrap_err().to_string();
+        let error = Objects::in_list(text.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
 }

@@ -1,5 +1,7 @@
 //! The courses of attempts as a long table for other tools: one row per value.
 
+use std::io::Read;
+
 use frugality_measure::{
     energy::{PhaseName, TracePhase},
     reading::Provenance,
@@ -7,9 +9,9 @@ use frugality_measure::{
 use frugality_operator::api::FrugalityTrace;
 use kube::ResourceExt as _;
 use serde::Serialize;
-use serde_json::Value;
 
-use super::{ExportError, ExportFormat, items, written};
+use super::{ExportError, ExportFormat, written};
+use crate::items::{Item, for_each_item};
 
 /// The columns of an export of courses, with their meaning as Markdown.
 pub const COURSE_COLUMNS: [(&str, &str); 14] = [
@@ -121,27 +123,27 @@ fn row<'a>(
     }
 }
 
-/// The traces among these items.
-pub(crate) fn traces(items: Vec<Value>) -> Result<Vec<FrugalityTrace>, ExportError> {
-    items
-        .into_iter()
-        .map(|item| {
-            let name = item["metadata"]["name"].as_str();
-            let name = name.unwrap_or("without a name").to_owned();
-            serde_json::from_value(item).map_err(|source| ExportError::Trace { name, source })
-        })
-        .collect()
+/// The course in an item.
+pub(crate) fn course(item: Item<'_>) -> Result<FrugalityTrace, ExportError> {
+    item.parse().map_err(|source| ExportError::Trace {
+        name: item.name(),
+        source,
+    })
 }
 
 /// The courses in the text of `kubectl get fbtr -o json`, a list or one alone, by benchmark and time. With
 /// `benchmark`, only the attempts of this benchmark.
 pub fn export_courses(
-    text: &str,
+    input: impl Read,
     benchmark: Option<&str>,
     format: ExportFormat,
 ) -> Result<Vec<u8>, ExportError> {
-    let mut traces = traces(items(serde_json::from_str(text)?))?;
-    traces.retain(|trace| benchmark.is_none_or(|name| trace.spec.benchmark == name));
+    let mut traces = Vec::new();
+    for_each_item(input, |item| -> Result<(), ExportError> {
+        let wanted = |it: &FrugalityTrace| benchmark.is_none_or(|name| it.spec.benchmark == name);
+        traces.extend(Some(course(item)?).filter(wanted));
+        Ok(())
+    })?;
     traces.sort_by_cached_key(|trace| {
         let phases = trace.spec.phases.iter();
         #[allow(

@@ -117,7 +117,7 @@ impl ReportOptions {
     async fn objects(&self) -> Result<Objects, ReportCommandError> {
         let source = &self.source;
         if !source.is_cluster() {
-            return Objects::in_list(&source.read("fb,fbt,fbtr")?);
+            return Objects::in_list(source.open("fb,fbt,fbtr")?);
         }
         let name = source.name.as_deref().ok_or(ReportCommandError::NoName)?;
         let cluster = source.access.connect().await?;

@@ -1,5 +1,7 @@
 //! The objects that a report is about.
 
+use std::io::Read;
+
 use frugality_operator::api::{FrugalityBenchmark, FrugalityTrace, FrugalityTrial};
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -7,8 +9,9 @@ use serde_json::Value;
 use super::chart::ChartError;
 use crate::{
     cluster::ClusterError,
-    export::{ExportError, course, entries, in_order, items},
+    export::{ExportError, attempt, course::course, in_order},
     input::InputError,
+    items::for_each_item,
 };
 
 /// A benchmark, and the attempts of all its runs in the order of time.
@@ -66,14 +69,19 @@ pub enum ReportCommandError {
 
 impl Objects {
     /// The objects in the text of `kubectl get fb,fbt -o json`: a list, or one benchmark alone.
-    pub fn in_list(text: &str) -> Result<Self, ReportCommandError> {
-        let items = items(serde_json::from_str(text)?);
-        let of_kind = |kind: &str| {
-            let items = items.iter();
-            let items = items.filter(move |item| item["kind"] == kind);
-            items.cloned().collect::<Vec<_>>()
-        };
-        let mut benchmarks = of_kind("FrugalityBenchmark");
+    pub fn in_list(input: impl Read) -> Result<Self, ReportCommandError> {
+        let mut benchmarks: Vec<Value> = Vec::new();
+        let mut trials = Vec::new();
+        let mut traces = Vec::new();
+        for_each_item(input, |item| -> Result<(), ReportCommandError> {
+            match item.kind().as_str() {
+                "FrugalityBenchmark" => benchmarks.push(item.parse()?),
+                "FrugalityTrial" => trials.extend(attempt(item)?),
+                "FrugalityTrace" => traces.push(course(item)?),
+                _ => {}
+            }
+            Ok(())
+        })?;
         let source = benchmarks.pop().ok_or(ReportCommandError::NoBenchmark)?;
         if !benchmarks.is_empty() {
             benchmarks.push(source);
@@ -81,28 +89,43 @@ impl Objects {
             let names: Vec<_> = benchmarks.iter().filter_map(name).collect();
             return Err(ReportCommandError::Several(names.join(", ")));
         }
-        Self::with(source, of_kind("FrugalityTrial"), of_kind("FrugalityTrace"))
+        Self::with(source, trials, traces)
     }
 
     /// The objects in an answer about the benchmark, and in answers about its namespace's ledger and courses.
     pub(super) fn of(
         benchmark: &str,
         ledger: &str,
-        traces: Option<&str>,
+        courses: Option<&str>,
     ) -> Result<Self, ReportCommandError> {
         let source = serde_json::from_str(benchmark)?;
-        let traces = traces.map(serde_json::from_str).transpose()?;
-        let traces = traces.map(items).unwrap_or_default();
-        Self::with(source, items(serde_json::from_str(ledger)?), traces)
+        let mut trials = Vec::new();
+        for_each_item(
+            ledger.as_bytes(),
+            |item| -> Result<(), ReportCommandError> {
+                trials.extend(attempt(item)?);
+                Ok(())
+            },
+        )?;
+        let mut traces = Vec::new();
+        if let Some(courses) = courses {
+            for_each_item(
+                courses.as_bytes(),
+                |item| -> Result<(), ReportCommandError> {
+                    traces.push(course(item)?);
+                    Ok(())
+                },
+            )?;
+        }
+        Self::with(source, trials, traces)
     }
 
     fn with(
         source: Value,
-        ledger: Vec<Value>,
-        traces: Vec<Value>,
+        mut trials: Vec<FrugalityTrial>,
+        mut traces: Vec<FrugalityTrace>,
     ) -> Result<Self, ReportCommandError> {
         let benchmark: FrugalityBenchmark = serde_json::from_value(source.clone())?;
-        let mut trials = entries(ledger)?;
         // A list may have entries of other benchmarks, and of other namespaces.
         let (name, namespace) = (benchmark.name_any(), benchmark.namespace());
         let is_mine = |of: &str, in_namespace: Option<String>| {
@@ -110,7 +133,6 @@ impl Objects {
         };
         trials.retain(|trial| is_mine(&trial.spec.benchmark, trial.namespace()));
         in_order(&mut trials);
-        let mut traces = course::traces(traces)?;
         traces.retain(|trace| is_mine(&trace.spec.benchmark, trace.namespace()));
         Ok(Self {
             benchmark,
