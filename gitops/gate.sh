@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # The step of all pipelines: kubectl-frugality gate with its options from the environment. Ends with the gate's exit code.
-#   GATE_NAME         benchmark (required)
-#   GATE_NAMESPACE    its namespace
-#   GATE_CONTEXT      context of the kubeconfig
-#   GATE_IMAGES       images of the release with their digests, separated by blanks (required)
-#   GATE_ALLOW_TAG    true: accept images without a digest
-#   GATE_TIMEOUT      longest time until the verdict
-#   GATE_SUMMARY      file for a summary in Markdown
-#   GATE_JUNIT        file for JUnit XML
-#   GATE_OUTPUTS      file for verdict=, open=, code= and message=
-#   GATE_ANNOTATIONS  github: print GitHub's annotations
+#   GATE_NAME            benchmark (required)
+#   GATE_NAMESPACE       its namespace
+#   GATE_CONTEXT         context of the kubeconfig
+#   GATE_IMAGES          images of the release with their digests, separated by blanks (required)
+#   GATE_ALLOW_TAG       true: accept images without a digest
+#   GATE_TIMEOUT         longest time until the verdict
+#   GATE_WAIT_FOR_IMAGE  longest time until the benchmark exists and measures the images
+#   GATE_SUMMARY         file for a summary in Markdown
+#   GATE_JUNIT           file for JUnit XML
+#   GATE_OUTPUTS         file for verdict=, open=, code= and message=
+#   GATE_ANNOTATIONS     github: print GitHub's annotations
 set -euo pipefail
 
 : "${GATE_NAME:?is the name of the benchmark: set it}"
@@ -25,6 +26,7 @@ option() { # FLAG VALUE
 option --namespace "${GATE_NAMESPACE:-}"
 option --context "${GATE_CONTEXT:-}"
 option --timeout "${GATE_TIMEOUT:-}"
+option --wait-for-image "${GATE_WAIT_FOR_IMAGE:-}"
 option --summary "${GATE_SUMMARY:-}"
 option --junit "${GATE_JUNIT:-}"
 option --outputs "${GATE_OUTPUTS:-}"

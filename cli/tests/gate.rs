@@ -156,6 +156,41 @@ fn it_can_wait_until_the_benchmark_measures_the_image() {
 }
 
 #[test]
+fn it_can_wait_while_the_benchmark_is_replaced() {
+    let of_image = |mut benchmark: Value, digest: &str| {
+        benchmark["spec"]["candidates"][0]["image"] = json!(format!("example.org/rust@{digest}"));
+        benchmark
+    };
+    let deleted = |mut benchmark: Value| {
+        benchmark["metadata"]["deletionTimestamp"] = json!("2026-11-21T05:00:00Z");
+        benchmark
+    };
+    let [old, new] = ["sha256:0123", "sha256:4567"].map(|digest| of_image(passed(), digest));
+    let missing = refusal(404, "NotFound", "two", "not found");
+    let gone = [found(&deleted(old.clone())), missing];
+    let options = [
+        "--image=example.org/rust@sha256:4567",
+        "--wait-for-image=30s",
+    ];
+    let replaced = [&[found(&old)], gone.as_slice(), &[found(&new)]].concat();
+    let (code, said, progress) = gate("replaced", replaced, &options);
+    assert_eq!(code, 0, "{said}{progress}");
+    for line in [
+        "does not measure",
+        "being deleted",
+        "there is no frugalitybenchmarks two",
+    ] {
+        assert!(progress.contains(line), "{progress}");
+    }
+    // If the benchmark of this release is deleted, its verdict will not come.
+    let running = of_image(running(), "sha256:4567");
+    for (test, answer) in ["withdrawn-now", "withdrawn"].into_iter().zip(gone) {
+        let (code, said, _) = gate(test, vec![found(&running), answer], &options);
+        assert_eq!(code, 1, "{said}");
+    }
+}
+
+#[test]
 fn a_gate_that_cannot_be_asked_is_closed_and_says_why() {
     for (test, answer, words) in [
         (

@@ -1,6 +1,7 @@
 """The files for pipelines, against an HTTP server that has one benchmark."""
 
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,32 @@ def test_the_tekton_task_passes_and_fails_with_its_result(
     fail()
     assert tekton.run(name="two", namespace="shop", image=IMAGE).returncode == FAIL
     assert lines(tekton.outputs)["verdict"] == "Fail"
+
+
+def test_the_github_action_waits_while_the_benchmark_is_replaced(github: GitHub, benchmark: dict[str, Any]) -> None:
+    (candidate, *_) = benchmark["spec"]["candidates"]
+    candidate["image"] = OTHER
+    assert github.run(name="two", image=IMAGE).returncode == OTHER_IMAGE
+    benchmark["metadata"]["deletionTimestamp"] = "2026-11-21T05:00:00Z"
+
+    def replace() -> None:
+        candidate["image"] = IMAGE
+        del benchmark["metadata"]["deletionTimestamp"]
+
+    later = threading.Timer(2, replace)
+    later.start()
+    done = github.run(name="two", image=IMAGE, **{"wait-for-image": "30s"})
+    later.join()
+    assert done.returncode == PASS, done.stderr
+
+
+@pytest.mark.parametrize("tool", [GitHub, GitLab, Tekton])
+def test_each_tool_gives_the_gate_the_time_to_wait_for_the_image(
+    tool: type[GitHub | GitLab | Tekton], tmp_path: Path, environment: Environment
+) -> None:
+    done = tool(tmp_path, environment).run(name="two", namespace="shop", image=IMAGE, **{"wait-for-image": "soon"})
+    assert done.returncode == USAGE
+    assert "invalid value 'soon' for '--wait-for-image" in done.stderr
 
 
 def test_the_job_of_argo_rollouts_passes_and_fails(environment: Environment, fail: Fail) -> None:

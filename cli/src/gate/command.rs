@@ -61,7 +61,7 @@ pub struct Gate {
     /// Longest time until the verdict, with the time in the queue.
     #[arg(long, default_value = "8h", value_parser = duration)]
     timeout: Duration,
-    /// Longest time until the benchmark exists and measures --image, for pipelines that apply it meanwhile.
+    /// Longest time until the benchmark exists and measures --image, for pipelines that apply or replace it meanwhile.
     #[arg(long, default_value = "0s", value_parser = duration)]
     wait_for_image: Duration,
     /// Time between two questions to the API server.

@@ -59,13 +59,13 @@ pub(super) async fn wait(
 ) -> Result<GateEnd, GateError> {
     let start = Instant::now();
     let mut last = String::new();
-    let mut seen = None;
+    let mut is_matched = false;
     loop {
         let waited = start.elapsed();
         let line = match ask(cluster, name).await {
             Ok(benchmark) => {
                 let state = state(&benchmark, images);
-                seen = Some(benchmark);
+                is_matched = !matches!(state, GateState::Ended(GateOutcome::OtherImage, _));
                 match state {
                     GateState::Ended(GateOutcome::OtherImage, message)
                         if waited < patience.image =>
@@ -76,17 +76,16 @@ pub(super) async fn wait(
                         return Ok(GateEnd {
                             outcome,
                             message,
-                            benchmark: seen.filter(|it| verdict_of(it) == Some(outcome)),
+                            benchmark: Some(benchmark).filter(|it| verdict_of(it) == Some(outcome)),
                         });
                     }
                     GateState::Waiting(line) => line,
                 }
             }
-            Err(GateError::Cluster(error @ ClusterError::NotFound { .. }))
-                if seen.is_none() && waited < patience.image =>
-            {
-                error.to_string()
-            }
+            // A pipeline may replace the benchmark of the release before.
+            Err(
+                error @ (GateError::Deleted(_) | GateError::Cluster(ClusterError::NotFound { .. })),
+            ) if !is_matched && waited < patience.image => error.to_string(),
             Err(GateError::Cluster(error)) if error.passes() => error.to_string(),
             Err(error) => return Err(error),
         };
