@@ -31,7 +31,7 @@ from gitops import (
     program,
     write,
 )
-from kube import OPERATOR_NAMESPACE, Object, get
+from kube import OPERATOR_NAMESPACE, Object, get, kubectl
 
 NAMESPACE = "e2e-gitops"
 HOOKED = "e2e-gitops-hook"
@@ -170,6 +170,17 @@ def test_a_retry_of_a_stopped_release_measures_nothing_again(hooked: Hooked) -> 
     assert "Budget exceeded for server" in hooked.fails("2", benchmark(HOOKED, TIGHT))
     assert time.monotonic() - began < JUDGED_SECONDS
     assert get("fb", "shop-energy", "-n", HOOKED)["metadata"]["uid"] == uid
+
+
+def test_a_budget_that_was_edited_in_the_cluster_does_not_let_the_release_through(hooked: Hooked) -> None:
+    uid = get("fb", "shop-energy", "-n", HOOKED)["metadata"]["uid"]
+    budgets = benchmark(HOOKED, GENEROUS)["spec"]["budgets"]
+    patch = json.dumps({"spec": {"budgets": budgets}})
+    kubectl("patch", "fb", "shop-energy", "-n", HOOKED, "--type=merge", "--patch", patch)
+    status = hooked.shop.status
+    waiting.until(lambda: status().get("verdict") == "Pass", JUDGED_SECONDS, "a Pass of the patched budgets", every=2)
+    assert "Budget exceeded for server" in hooked.fails("2", benchmark(HOOKED, TIGHT))
+    assert get("fb", "shop-energy", "-n", HOOKED)["metadata"]["uid"] != uid
 
 
 def test_a_hook_stops_a_release_on_inconclusive(hooked: Hooked) -> None:
