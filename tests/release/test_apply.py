@@ -1,6 +1,8 @@
 """A real API server accepts the manifest of a release. It has no kubelet, so nothing runs."""
 
+import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from release import free_address, printed, program
+from release import ROOT, free_address, printed, program
 
 START_SECONDS = 90
 
@@ -99,3 +101,29 @@ def test_a_benchmark_with_a_foreign_database_image_is_refused(installed: Kubectl
         done = installed("create", "--dry-run=server", "-f", "-", stdin=text, check=False)
         said = done.stdout + done.stderr
         time.sleep(0.5)
+
+
+def documented(command: str) -> tuple[str, ...]:
+    """The arguments of the last command in the guide that begins so. The file is read from standard input."""
+    text = (ROOT / "docs/versions.md").read_text()
+    found = re.findall(rf"^ +kubectl ({re.escape(command)} .*)$", text, re.MULTILINE)
+    return tuple(re.sub(r"https://\S+/install\.yaml", "-", found[-1]).split())
+
+
+def meter_environment(kubectl: Kubectl) -> dict[str, str]:
+    text = kubectl("get", "daemonset", "frugality-meter", "-n", "frugality-system", "-o", "json").stdout
+    (container,) = json.loads(text)["spec"]["template"]["spec"]["containers"]
+    return {it["name"]: it["value"] for it in container["env"] if "value" in it}
+
+
+def test_an_upgrade_as_documented_keeps_a_model_that_was_chosen_as_documented(
+    installed: Kubectl, manifest: str
+) -> None:
+    installed(*documented("-n frugality-system set env"))
+    chosen = meter_environment(installed)
+    assert chosen["FRUGALITY_METER_BOARD"] == "pi-4b"
+    assert "FRUGALITY_METER_POWER_CONFIG" not in chosen
+    for _ in range(2):
+        installed(*documented("apply --server-side"), stdin=manifest)
+        installed(*documented("-n frugality-system set env"))
+        assert meter_environment(installed) == chosen
