@@ -210,6 +210,19 @@ def test_demo_contacts_only_the_named_cluster(demo: Callable[..., Demo]) -> None
     assert [line for line in asked if not ("--context=pis" in line or "--kube-context=pis" in line)] == []
 
 
+def test_files_in_the_variable_kubeconfig_are_in_the_folder_of_the_user(
+    demo: Callable[..., Demo], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "my clusters"
+    own.mkdir()
+    monkeypatch.chdir(own)
+    monkeypatch.setenv("KUBECONFIG", "pis:sub/other::/etc/farm")
+    called = demo(storageclasses="")
+    called.program("helm", f"#!/bin/sh\necho \"$KUBECONFIG\" >>{called.asked}\nexit 1\n")
+    called.run("--context", "pis", "--board", "pi-4b")
+    assert f"{own}/pis:{own}/sub/other::/etc/farm" in called.asked.read_text().splitlines()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
