@@ -762,7 +762,7 @@ fn another_machine_under_a_nodes_name_makes_the_attempt_void() {
             "measured",
             "the node's machine changed from another to machine-of-pi-1",
         ),
-        ("injector", "the node's injector's machine changed"),
+        ("injector", "the node's machine (of the injector) changed"),
     ] {
         let plan = after_a_trial_of("rust", |status| {
             *status.machines.get_mut(role).unwrap() = "another".into();

@@ -260,7 +260,7 @@ impl OpenAttempt<'_> {
                 .find(|earlier| *earlier != machine)?;
             Some(Void::NodeChanged {
                 what: if is_injector {
-                    "injector's machine"
+                    "machine (of the injector)"
                 } else {
                     "machine"
                 }
