@@ -87,6 +87,8 @@ create_cluster() {
 share_processors() {
   local node nodes each first=0
   mapfile -t nodes < <(own_kubectl get nodes --output name)
+  # own_cluster_check prints why there are none.
+  ((${#nodes[@]})) || return 0
   each=$(($(nproc) / ${#nodes[@]}))
   for node in "${nodes[@]#node/}"; do
     if ((each == 0)) || ! docker update --cpuset-cpus "$first-$((first + each - 1))" "$node" >/dev/null; then

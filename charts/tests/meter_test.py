@@ -171,6 +171,23 @@ def test_nodes_with_a_label_have_a_meter_of_their_own_and_never_two():
         assert daemonset["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
+def test_a_node_with_the_labels_of_two_groups_has_the_meter_of_the_first():
+    second = ("name=plug", "label=frugality.dev/plug=yes", "power.source.type=hwmon")
+    settings = [("--set", f"meter.power.groups[1].{it}") for it in second]
+    objects = render(*PI, *GROUP, *(word for setting in settings for word in setting))
+    specs = [
+        find(objects, "DaemonSet", f"frugality-meter-{name}")["spec"]["template"]["spec"]
+        for name in ("ina", "plug")
+    ]
+    assert "affinity" not in specs[0]
+    [term] = specs[1]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    assert term["matchExpressions"] == [
+        {"key": "frugality.dev/power", "operator": "NotIn", "values": ["ina226"]}
+    ]
+
+
 @pytest.mark.parametrize("name", ["power", "default"])
 def test_no_group_reads_the_source_of_the_other_nodes(name):
     settings = (*PI, *GROUP, "--set", f"meter.power.groups[0].name={name}")

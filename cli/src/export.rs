@@ -25,8 +25,10 @@ pub enum ExportFormat {
 /// Why there is no export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The input is not JSON.
-    #[error("the input is not JSON: {0}. It must be the text that kubectl get fbt -o json prints.")]
+    /// The input is no list and no object, or it can't be read to its end.
+    #[error(
+        "the input is not understood: {0}. It must be the text that kubectl get fbt -o json prints."
+    )]
     Json(#[from] serde_json::Error),
     /// An entry of the ledger can't be read. None is left out silently.
     #[error(

@@ -16,8 +16,12 @@ use serde_json::value::RawValue;
 pub struct Item<'a>(&'a str);
 
 #[derive(Default, Deserialize)]
-struct Head {
+struct Kind {
     kind: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Named {
     metadata: Option<Metadata>,
 }
 
@@ -29,24 +33,24 @@ struct Metadata {
 impl Item<'_> {
     /// The object as this type.
     pub fn parse<T: DeserializeOwned>(self) -> serde_json::Result<T> {
+        // The line and column of an error in this text are those of no file. An error of a value has none.
         serde_json::from_str(self.0)
+            .or_else(|_| serde_json::from_value(serde_json::from_str(self.0)?))
     }
 
     /// Kind of the object, or nothing.
     #[must_use]
     pub fn kind(self) -> String {
-        self.head().kind.unwrap_or_default()
+        let kind: Kind = self.parse().unwrap_or_default();
+        kind.kind.unwrap_or_default()
     }
 
     /// Name of the object, for messages.
     #[must_use]
     pub fn name(self) -> String {
-        let name = self.head().metadata.and_then(|it| it.name);
+        let named: Named = self.parse().unwrap_or_default();
+        let name = named.metadata.and_then(|it| it.name);
         name.unwrap_or_else(|| "without a name".to_owned())
-    }
-
-    fn head(self) -> Head {
-        self.parse().unwrap_or_default()
     }
 }
 

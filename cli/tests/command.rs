@@ -131,7 +131,7 @@ fn a_message_names_the_cause_and_what_to_do() {
     let folder = command().args(["export", "-f", "."]).output().unwrap();
     assert_refused(&folder, &["cannot read .", "kubectl get -o json"]);
     let cut = piped(&["export"], data("ledger.json").split_at(9_000).0);
-    assert_refused(&cut, &["not JSON", "kubectl get fbt -o json"]);
+    assert_refused(&cut, &["is not understood", "kubectl get fbt -o json"]);
     assert_eq!(cut.stdout, b"");
     let nonsense = piped(&["summarize"], "{\"spec\": 1}");
     assert_refused(

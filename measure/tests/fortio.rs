@@ -313,10 +313,13 @@ fn at_five_per_second(requests: u64, late: f64, seconds: f64) -> FortioResult {
     result.uniform = true;
     result.threads = 4;
     result.requested_rate = Some(5.15);
-    result.requested = Amount::DurationSeconds(100.5 / 5.15);
+    result.requested = Amount::DurationSeconds(103.5 / 5.15);
     result.latency.count = requests;
     result.latency.sum_seconds = requests as f64 * seconds;
     result.latency.max_seconds = seconds;
+    for percentile in &mut result.latency.percentiles {
+        percentile.seconds = seconds;
+    }
     result.duration_seconds = 20.0 + late + seconds;
     result.actual_rate = requests as f64 / result.duration_seconds;
     result
@@ -338,15 +341,21 @@ fn a_slow_answer_to_the_last_request_is_not_a_missed_rate() {
     counted.requested = Amount::Requests(100);
     let missed = figures(&counted, &[200]).shortfall.unwrap();
     assert!((missed - 0.2).abs() < 1e-9, "{missed}");
+    // One answer in the middle of the run took long.
+    counted.latency.max_seconds = 5.0;
+    assert_eq!(figures(&counted, &[200]).shortfall, Some(missed));
+}
+
+/// The value of one of Fortio's options.
+fn option(arguments: &[String], name: &str) -> Option<f64> {
+    let at = arguments.iter().position(|argument| argument == name)?;
+    let text = arguments[at + 1].trim_end_matches('s');
+    Some(text.parse().unwrap())
 }
 
 /// The schedule of Fortio's own code for these arguments: requests, and seconds from the first to the last of them.
 fn as_fortio_schedules(arguments: &[String]) -> [f64; 2] {
-    let option = |name: &str| {
-        let at = arguments.iter().position(|argument| argument == name)?;
-        let text = arguments[at + 1].trim_end_matches('s');
-        Some(text.parse::<f64>().unwrap())
-    };
+    let option = |name: &str| option(arguments, name);
     let rate = option("-qps").unwrap();
     let calls = option("-n").unwrap_or_else(|| (rate * option("-t").unwrap()).floor());
     let connections = option("-c").unwrap();
@@ -377,7 +386,8 @@ fn a_fixed_rate_is_sent_and_not_a_lower_one(
         amount,
         ..settings()
     };
-    let [sent, seconds] = as_fortio_schedules(&argv(&given, "-", None));
+    let arguments = argv(&given, "-", None);
+    let [sent, seconds] = as_fortio_schedules(&arguments);
     assert!((sent - requests as f64).abs() < 0.5, "{sent}");
     let sent_rate = sent / seconds;
     assert!((sent_rate / rate - 1.0).abs() < 1e-9, "{sent_rate}");
@@ -386,6 +396,8 @@ fn a_fixed_rate_is_sent_and_not_a_lower_one(
     assert!((schedule.seconds - seconds).abs() < 1e-9 * seconds);
     if let Amount::DurationSeconds(asked) = amount {
         assert!(seconds > asked - 1e-9, "{seconds}");
+        // A late connection stops after this time, and the window must not be shorter than asked for.
+        assert!(option(&arguments, "-t").unwrap() > asked, "{seconds}");
     }
 }
 

@@ -510,7 +510,7 @@ fn the_deadline_starts_again_after_a_suspension() {
 
 /// A pipeline edits the image late in a run. The new run is not judged by the time of the old one.
 #[test]
-fn an_edit_in_a_run_gives_the_new_run_its_whole_deadline() {
+fn an_edit_in_an_attempt_gives_the_new_run_its_whole_deadline() {
     let mut world = World::new([two()]);
     world.run_until("the fifth load", |world| world.loads.len() == 5);
     let seconds = world.slots[0].benchmark.spec.deadline.seconds().unwrap();

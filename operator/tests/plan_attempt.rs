@@ -816,9 +816,9 @@ fn the_status_says_why_pods_cannot_be_created() {
         // The quota may have room again at any time before the deadline.
         let waiting = pods_refused(doing, kind, 3600.0, quota);
         assert_eq!(waiting.record(), None, "{kind:?}");
-        // The readings of a long wait are useless, and would fill the memory.
-        let is_before_baseline = kind == ChildKind::Deployment;
-        assert_eq!(waiting.watch.is_empty(), is_before_baseline, "{kind:?}");
+        // The readings of a long wait without pods are useless, and would fill the memory.
+        let is_without_pods = kind == ChildKind::Deployment;
+        assert_eq!(waiting.watch.is_empty(), is_without_pods, "{kind:?}");
         let complete = &waiting.status.conditions[0];
         assert_eq!(complete.reason, Reason::QuotaExceeded.as_str());
         assert!(complete.message.contains(quota), "{complete:?}");

@@ -91,9 +91,16 @@ def test_a_retry_keeps_the_benchmark_and_another_image_replaces_it(installed: In
 def test_a_benchmark_whose_budgets_were_edited_in_the_cluster_is_replaced(installed: Installed) -> None:
     (budget,) = installed.benchmark["spec"]["budgets"]
     budget["maxJoulesPerRequest"] = 2
+    installed.benchmark["metadata"]["generation"] = 2
     assert installed.applies()
     del installed.benchmark["spec"]["budgets"]
     assert installed.applies()
+
+
+def test_a_field_that_the_api_server_dropped_is_no_edit(installed: Installed) -> None:
+    (budget,) = installed.benchmark["spec"]["budgets"]
+    del budget["maxJoulesPerRequest"]
+    assert not installed.applies()
 
 
 def test_another_run_of_the_same_spec_keeps_the_benchmark(installed: Installed) -> None:

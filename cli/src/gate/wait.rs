@@ -65,7 +65,7 @@ pub(super) async fn wait(
         let line = match ask(cluster, name).await {
             Ok(benchmark) => {
                 let state = state(&benchmark, images);
-                is_matched = !matches!(state, GateState::Ended(GateOutcome::OtherImage, _));
+                is_matched |= !matches!(state, GateState::Ended(GateOutcome::OtherImage, _));
                 match state {
                     GateState::Ended(GateOutcome::OtherImage, message)
                         if waited < patience.image =>
@@ -85,7 +85,12 @@ pub(super) async fn wait(
             // A pipeline may replace the benchmark of the release before.
             Err(
                 error @ (GateError::Deleted(_) | GateError::Cluster(ClusterError::NotFound { .. })),
-            ) if !is_matched && waited < patience.image => error.to_string(),
+            ) if !is_matched && waited < patience.image => match error {
+                GateError::Deleted(name) => {
+                    format!("the benchmark {name} is being deleted. Waiting for its replacement.")
+                }
+                other => other.to_string(),
+            },
             Err(GateError::Cluster(error)) if error.passes() => error.to_string(),
             Err(error) => return Err(error),
         };

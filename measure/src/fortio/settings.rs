@@ -243,9 +243,11 @@ impl Schedule {
         }
     }
 
-    /// Fortio's option for the duration, in seconds. It makes half a request more due, because rounding must not take one away.
+    /// Fortio's option for the duration, in seconds. A late connection stops after it, so it is not less than the time of all
+    /// requests. Fortio divides the product of both options by the connections, and drops the rest. Half a request more is due,
+    /// because rounding must not take one away.
     fn fortio_seconds(&self) -> f64 {
-        (self.requests as f64 + 0.5) / self.fortio_rate
+        (self.requests as f64 + f64::from(self.connections) - 0.5) / self.fortio_rate
     }
 }
 

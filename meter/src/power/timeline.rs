@@ -23,6 +23,8 @@ const MOST_KEPT: usize = 1024;
 const MOST_WATTS: f64 = 5_000.0;
 /// With fewer polls, a coarse counter may stand still or not by chance.
 const LEAST_POLLS: u64 = 20;
+/// With fewer rises, their common divisor may be several steps.
+const LEAST_RISES: u64 = 10;
 /// A counter is coarse if it stood still in more than this share of the polls. The operator has the same criterion. It sees no
 /// counter that stands still, because the meter interpolates the energy between two readings.
 const STILL_SHARE: f64 = 0.05;
@@ -309,6 +311,7 @@ impl Spread {
 struct Steps {
     polls: u64,
     still: u64,
+    rises: u64,
     /// The largest common divisor of all rises so far, in joules.
     common: Option<f64>,
     /// Stays true: under load a coarse counter moves at each poll.
@@ -324,6 +327,7 @@ impl Steps {
     fn rose(&mut self, joules: f64) {
         let common = self.common.map_or(joules, |it| common_step(it, joules));
         self.common = Some(common);
+        self.rises += 1;
         self.polled();
     }
 
@@ -334,7 +338,8 @@ impl Steps {
     }
 
     fn joules(&self) -> Option<f64> {
-        self.common.filter(|_| self.is_coarse)
+        self.common
+            .filter(|_| self.is_coarse && self.rises >= LEAST_RISES)
     }
 }
 

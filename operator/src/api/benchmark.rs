@@ -78,7 +78,7 @@ pub const MAX_BLOCKS: i32 = 50;
     validation = Rule::new("!has(self.scenario) || !has(self.scenario.rampUp) || duration(self.scenario.rampUp) <= duration(self.load.warmUp)").message("scenario.rampUp is the beginning of load.warmUp: write a longer load.warmUp, or a shorter rampUp"),
     validation = Rule::new("!has(self.database) || self.candidates.all(c, !has(c.measuredNodeSelector))").message("a database runs on one node, together with its candidates: leave out measuredNodeSelector of the candidates, or spec.database"),
     validation = Rule::new("!has(self.trials.control) || self.candidates.exists(c, c.name == self.trials.control) || (has(self.baseline) && self.trials.control == 'baseline')").message("trials.control must name a candidate of spec.candidates, or baseline if spec.baseline is set"),
-    validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) <= double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at a lower load.rate: write rate: Max, or a rate above the budget"),
+    validation = Rule::new("!has(self.budgets) || self.load.rate == 'Max' || self.budgets.all(b, !has(b.minRequestsPerSecond) || double(b.minRequestsPerSecond) < double(self.load.rate))").message("a budget's minRequestsPerSecond can't be met at the same load.rate or a lower one: write rate: Max, or a rate above the budget"),
     validation = Rule::new("!has(self.baseline) || self.candidates.all(c, c.name != 'baseline' && c.name != 'anchor')").message("with spec.baseline, the names baseline and anchor belong to the releases before: give the candidate another name, for example new"),
     validation = Rule::new("!has(self.baseline) || (has(self.baseline.candidate) ? self.candidates.exists(c, c.name == self.baseline.candidate) : self.candidates.size() == 1)").message("baseline.candidate must name the candidate of spec.candidates that is compared; it may be left out if there is only one"),
     validation = Rule::new("!has(self.baseline) || self.candidates.all(c, !has(c.measuredNodeSelector))").message("with spec.baseline all candidates run on one node: leave out measuredNodeSelector of the candidates, and write placement.measuredNodeSelector instead"),
@@ -135,8 +135,8 @@ pub struct FrugalityBenchmarkSpec {
     /// Nodes for the servers and the injector.
     #[serde(default)]
     pub placement: Placement,
-    /// Longest time from the moment the benchmark gets its nodes to its verdict, at most 14 days. If an edit starts
-    /// a new run on these nodes, the time starts again. A longer run ends as Error.
+    /// Longest time from the moment the benchmark gets its nodes to its verdict, at most 14 days. If an edit ends
+    /// an attempt of this benchmark, the time starts again. A longer run ends as Error.
     #[serde(default = "default_deadline")]
     #[x_kube(validation = Rule::new("duration(self) >= duration('1m') && duration(self) <= duration('336h')").message("spec.deadline must be from 1m to 336h; write for example 6h"))]
     pub deadline: HumanDuration,

@@ -296,7 +296,6 @@ async fn reconcile(known: Arc<KnownBenchmark>, passes: Arc<Passes>) -> Result<Ac
     if known.meta().deletion_timestamp.is_some() {
         // Kubernetes deletes the benchmark's objects with it, because it owns them.
         context.metrics.forget(&uid);
-        context.reader.watch_only(&uid, &[]);
         return Ok(Action::await_change());
     }
     if let Some(left) = context.rest_left(&known) {
@@ -351,6 +350,7 @@ pub async fn run(context: Arc<PassContext>) {
         memory: context.memory.clone(),
         metrics: context.metrics.clone(),
         stages: context.stages.clone(),
+        reader: context.reader.clone(),
     };
     let tidying = tokio::spawn(tidy.run());
     let benchmarks = Api::<KnownBenchmark>::all(context.client.clone());

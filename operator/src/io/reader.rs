@@ -5,7 +5,7 @@
 //! meter, and benchmarks that wait for a node add no scrapes to its meter.
 
 use std::{
-    collections::{BTreeMap, btree_map},
+    collections::{BTreeMap, HashSet, btree_map},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -322,6 +322,13 @@ impl Reader {
         self.state()
             .sessions
             .retain(|(uid, trial), _| uid != benchmark_uid || trials.contains(trial));
+    }
+
+    /// Drops the readings of all benchmarks but these.
+    pub fn keep_benchmarks(&self, uids: &HashSet<String>) {
+        self.state()
+            .sessions
+            .retain(|(uid, _), _| uids.contains(uid));
     }
 
     /// The sessions of a benchmark, by trial.

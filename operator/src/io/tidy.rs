@@ -14,6 +14,7 @@ use crate::{
         metrics::Metrics,
         observe::{each_metadata, lock},
         pods::PodStages,
+        reader::Reader,
     },
 };
 
@@ -30,6 +31,7 @@ pub(crate) struct Tidy {
     pub(crate) memory: Arc<Memory>,
     pub(crate) metrics: Metrics,
     pub(crate) stages: Arc<PodStages>,
+    pub(crate) reader: Reader,
 }
 
 impl Tidy {
@@ -57,6 +59,7 @@ impl Tidy {
         self.memory.keep(&uids);
         self.metrics.keep(&uids);
         self.stages.keep(&uids);
+        self.reader.keep_benchmarks(&uids);
         for lease in &locks.items {
             let holder = lock(lease).holder;
             if holder.is_some_and(|(uid, _)| uids.contains(&uid)) {
@@ -102,6 +105,7 @@ mod tests {
             memory: Arc::default(),
             metrics: Metrics::default(),
             stages: Arc::default(),
+            reader: Reader::new(0).unwrap(),
         };
         let ended = tokio::time::timeout(TIDY_INTERVAL * 2 + TIDY_TIMEOUT, tidy.run()).await;
         assert!(ended.is_err());

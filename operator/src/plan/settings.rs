@@ -185,6 +185,13 @@ impl Settings {
         if own_amount.is_none() && requests < 2.0 * most_connections.map_or(0.0, f64::from) {
             return Err(SettingsError::TooManyConnections);
         }
+        if let (None, Amount::Requests(requests), Some(_)) = (own_amount, amount, rate)
+            && points
+                .iter()
+                .any(|point| requests % u64::from(point.connections) != 0)
+        {
+            return Err(SettingsError::UnequalConnections);
+        }
         let limits = limits(spec)?;
         let looks = looks(spec)?;
         let tie_within = match &spec.energy.tie_within {

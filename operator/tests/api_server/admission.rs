@@ -88,7 +88,7 @@ fn nonsense() -> Vec<(Value, &'static str)> {
         (json!({"load": {"rate": 100, "requests": 2002}}), "load.requests must be a multiple of the connections at a load.rate"),
         (json!({"load": {"rate": 100, "requests": 500}}), "load.requests are sent in less than 20s at this load.rate"),
         (json!({"trials": {"blocks": 50}, "deadline": "10m"}), "spec.deadline is shorter than the trials must take"),
-        (json!({"load": {"rate": 50}, "trials": {"blocks": 5}, "budgets": [{"candidate": "rust", "minRequestsPerSecond": 60}]}), "a budget's minRequestsPerSecond can't be met at a lower load.rate"),
+        (json!({"load": {"rate": 50}, "trials": {"blocks": 5}, "budgets": [{"candidate": "rust", "minRequestsPerSecond": 60}]}), "a budget's minRequestsPerSecond can't be met at the same load.rate or a lower one"),
         (json!({"energy": {"tieWithin": 0.05}}), "energy.tieWithin compares candidates: name a second one"),
         (json!({"candidates": [{"name": "rust", "image": "https://ghcr.io/you/server:1"}]}), "a candidate's image is a name without blanks and without https://"),
         (json!({"candidates": [{"name": "rust", "image": "example.org/rust:1", "backends": [{"name": "rust", "image": "example.org/rust:1"}]}]}), "a backend has the candidate's own name"),

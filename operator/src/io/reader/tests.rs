@@ -212,6 +212,11 @@ async fn a_trials_readings_outlive_passes_that_fail_for_minutes() {
     };
     assert_eq!(trials(Duration::from_secs(300)).await, ["trial"]);
     assert_eq!(trials(Duration::from_secs(660)).await, [""; 0]);
+    reader.watch(UID, vec![watch("trial")]);
+    reader.keep_benchmarks(&HashSet::from([UID.to_owned()]));
+    assert_eq!(reader.sessions(UID).len(), 1);
+    reader.keep_benchmarks(&HashSet::new());
+    assert_eq!(reader.sessions(UID).len(), 0);
 }
 
 #[tokio::test]

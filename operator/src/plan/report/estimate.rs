@@ -1,6 +1,6 @@
 //! The time that a run still takes, from its attempts so far. Before the first attempt, from its settings.
 
-use frugality_measure::fortio::Amount;
+use frugality_measure::fortio::{Amount, Schedule};
 use jiff::Timestamp;
 
 pub use crate::plan::settings::SettingsError;
@@ -252,7 +252,15 @@ fn created(entry: &FrugalityTrial) -> Option<Timestamp> {
 
 /// By the settings. `None` for a number of requests at the greatest rate, because their time is not known.
 fn planned_seconds(settings: &Settings, has_database: bool) -> Option<f64> {
+    let mut points = settings.points.iter();
+    let sends_rounds = points.any(|point| !settings.is_sent_by_k6_at(point));
     let window = match (settings.amount, settings.rate) {
+        (amount @ Amount::DurationSeconds(seconds), Some(rate)) if sends_rounds => {
+            // Fortio sends whole rounds of the connections.
+            let connections = settings.points.iter().map(|it| it.connections);
+            let longest = connections.map(|it| Schedule::new(rate, it.max(1), amount).seconds);
+            longest.fold(seconds, f64::max)
+        }
         (Amount::DurationSeconds(seconds), _) => seconds,
         (Amount::Requests(requests), Some(rate)) => requests as f64 / rate,
         (Amount::Requests(_), None) => return None,

@@ -45,6 +45,11 @@ pub enum SettingsError {
         "load.requests, or load.rate × load.duration, must be at least twice the connections: Fortio would use fewer connections than requested"
     )]
     TooManyConnections,
+    /// Fortio would send the rest of the division on one connection, long after the others have ended.
+    #[error(
+        "load.requests must be a multiple of the connections at a load.rate: write another number of requests or connections, or load.duration instead"
+    )]
+    UnequalConnections,
     /// Arrivals that only requests at a rate, for a duration, can have.
     #[error(
         "load.arrivals: Open and load.catchUp: false each need a request, a load.rate and no load.requests; set at most one of the two"

@@ -81,7 +81,7 @@ fn advance(
         message: format!("{name}: {}", step.doing),
     };
     let mut plan = context.report(Some(nodes), Some(name), &state);
-    if !attempt.waits_long(&step) {
+    if !attempt.waits_without_pods(&step) {
         plan.watch = context.trial_watch(settings, nodes, trial);
     }
     for watch in &mut plan.watch {

@@ -4,7 +4,7 @@ use frugality_measure::energy::Window;
 
 use super::step::{OpenAttempt, Step, last_reading};
 use crate::{
-    api::{FrugalityTrial, FrugalityTrialStatus, Reason},
+    api::{FrugalityTrial, FrugalityTrialStatus, Reason, Role},
     plan::{
         ledger::finished_at,
         protocol::{LONGEST_BETWEEN_TRIALS_SECONDS, LONGEST_FROM_BASELINE_TO_LOAD_SECONDS},
@@ -56,15 +56,10 @@ impl OpenAttempt<'_> {
         }
     }
 
-    /// Whether an attempt waits for room in a quota and can't use the readings of this time. The wait may last until the
-    /// deadline, and its readings would fill the operator's memory.
-    pub(in crate::plan) fn waits_long(&self, step: &Step) -> bool {
-        let idle_before = self.trial.status.as_ref().and_then(|it| it.idle_before);
-        let now = self.session().and_then(last_reading);
-        let is_soon = idle_before.zip(now).is_some_and(|(idle_before, now)| {
-            now - idle_before.end_unix_seconds <= LONGEST_FROM_BASELINE_TO_LOAD_SECONDS
-        });
-        step.waits_because == Some(Reason::QuotaExceeded) && !is_soon
+    /// Whether an attempt without pods waits for room in a quota. The wait may last until the deadline, and its readings would fill
+    /// the operator's memory. With pods the readings are needed soon.
+    pub(in crate::plan) fn waits_without_pods(&self, step: &Step) -> bool {
+        step.waits_because == Some(Reason::QuotaExceeded) && self.pods(Role::Candidate).is_empty()
     }
 
     /// The end of an attempt whose load begins, or can begin, too long after its idle baseline. `load_unix_seconds` is a
