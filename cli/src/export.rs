@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use serde::{Serialize, Serializer};
 
 use self::{attempt::ExportedAttempt, columns::COLUMNS};
-use crate::items::{Item, for_each_item};
+use crate::items::{Item, collect_items};
 
 /// Form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -67,12 +67,8 @@ pub fn export(
     benchmark: Option<&str>,
     format: ExportFormat,
 ) -> Result<Vec<u8>, ExportError> {
-    let mut trials = Vec::new();
-    for_each_item(input, |item| -> Result<(), ExportError> {
-        let wanted = |it: &FrugalityTrial| benchmark.is_none_or(|name| it.spec.benchmark == name);
-        trials.extend(attempt(item)?.filter(wanted));
-        Ok(())
-    })?;
+    let wanted = |it: &FrugalityTrial| benchmark.is_none_or(|name| it.spec.benchmark == name);
+    let mut trials = collect_items(input, |item| attempt(item).map(|it| it.filter(wanted)))?;
     if let Some(name) = benchmark.filter(|_| trials.is_empty()) {
         return Err(ExportError::NoAttempts(name.to_owned()));
     }

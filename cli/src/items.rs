@@ -76,6 +76,19 @@ pub fn for_each_item<E: From<serde_json::Error>>(
     }
 }
 
+/// What `read` finds in the items of a list, or in the one object. The first error ends the reading.
+pub fn collect_items<T, E: From<serde_json::Error>>(
+    input: impl Read,
+    read: impl Fn(Item<'_>) -> Result<Option<T>, E>,
+) -> Result<Vec<T>, E> {
+    let mut found = Vec::new();
+    for_each_item(input, |item| -> Result<(), E> {
+        found.extend(read(item)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// The items of a list. `failure` has the error of `each`, which serde's errors can't hold.
 struct Items<'a, F, E> {
     each: &'a mut F,

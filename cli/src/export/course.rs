@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::{ExportError, ExportFormat, written};
-use crate::items::{Item, for_each_item};
+use crate::items::{Item, collect_items};
 
 /// The columns of an export of courses, with their meaning as Markdown.
 pub const COURSE_COLUMNS: [(&str, &str); 14] = [
@@ -138,12 +138,8 @@ pub fn export_courses(
     benchmark: Option<&str>,
     format: ExportFormat,
 ) -> Result<Vec<u8>, ExportError> {
-    let mut traces = Vec::new();
-    for_each_item(input, |item| -> Result<(), ExportError> {
-        let wanted = |it: &FrugalityTrace| benchmark.is_none_or(|name| it.spec.benchmark == name);
-        traces.extend(Some(course(item)?).filter(wanted));
-        Ok(())
-    })?;
+    let wanted = |it: &FrugalityTrace| benchmark.is_none_or(|name| it.spec.benchmark == name);
+    let mut traces = collect_items(input, |item| course(item).map(|it| Some(it).filter(wanted)))?;
     traces.sort_by_cached_key(|trace| {
         let phases = trace.spec.phases.iter();
         #[allow(

@@ -11,7 +11,7 @@ use crate::{
     cluster::ClusterError,
     export::{ExportError, attempt, course::course, in_order},
     input::InputError,
-    items::for_each_item,
+    items::{collect_items, for_each_item},
 };
 
 /// A benchmark, and the attempts of all its runs in the order of time.
@@ -99,24 +99,9 @@ impl Objects {
         courses: Option<&str>,
     ) -> Result<Self, ReportCommandError> {
         let source = serde_json::from_str(benchmark)?;
-        let mut trials = Vec::new();
-        for_each_item(
-            ledger.as_bytes(),
-            |item| -> Result<(), ReportCommandError> {
-                trials.extend(attempt(item)?);
-                Ok(())
-            },
-        )?;
-        let mut traces = Vec::new();
-        if let Some(courses) = courses {
-            for_each_item(
-                courses.as_bytes(),
-                |item| -> Result<(), ReportCommandError> {
-                    traces.push(course(item)?);
-                    Ok(())
-                },
-            )?;
-        }
+        let trials = collect_items(ledger.as_bytes(), attempt)?;
+        let of_courses = |text: &str| collect_items(text.as_bytes(), |item| course(item).map(Some));
+        let traces = courses.map(of_courses).transpose()?.unwrap_or_default();
         Self::with(source, trials, traces)
     }
 

@@ -247,16 +247,21 @@ fn a_plug_that_measures_every_two_minutes_is_not_bridged_to_kepler() {
     assert!(reported.contains("measures every 120 s"), "{reported}");
 }
 
+/// A meter that asks the plug for its counter `total` ten times per second.
+fn of_total(node: &Node, plug: &Plug, unit: &str) -> Meter {
+    let power = node.power(&format!(
+        r#"{{"default": {{"source": {{"type": "json", "url": "http://{}/", "path": "total", "unit": "{unit}",
+            "polling": {{"intervalSeconds": 0.1}}}}}}}}"#,
+        plug.address
+    ));
+    Meter::start(node, &[&power])
+}
+
 #[test]
 fn a_plug_whose_counter_restarts_ends_the_counting() {
     let node = Node::new();
     let plug = Plug::new(r#"{"total": 900.0}"#);
-    let power = node.power(&format!(
-        r#"{{"default": {{"source": {{"type": "json", "url": "http://{}/", "path": "total", "unit": "J",
-            "polling": {{"intervalSeconds": 0.1}}}}}}}}"#,
-        plug.address
-    ));
-    let meter = Meter::start(&node, &[&power]);
+    let meter = of_total(&node, &plug, "J");
     let reason = meter.wait_for_status("/readyz", 503);
     assert!(reason.contains("waiting for a new reading"), "{reason}");
     let (_, text) = meter.get("/metrics");
@@ -278,12 +283,7 @@ fn a_plug_whose_counter_restarts_ends_the_counting() {
 fn the_observed_step_of_a_coarse_counter_is_published_and_the_settings_stay_the_same() {
     let node = Node::new();
     let plug = Plug::new(r#"{"total": 1.0}"#);
-    let power = node.power(&format!(
-        r#"{{"default": {{"source": {{"type": "json", "url": "http://{}/", "path": "total", "unit": "Wh",
-            "polling": {{"intervalSeconds": 0.1}}}}}}}}"#,
-        plug.address
-    ));
-    let meter = Meter::start(&node, &[&power]);
+    let meter = of_total(&node, &plug, "Wh");
     let steps = |page: &Page| page.values("frugality_meter_energy_resolution_joules", &[]);
     let settings = |page: &Page| page.label_values("frugality_meter_info", "configuration");
     let before = settings(&meter.scrape());
