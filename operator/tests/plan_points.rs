@@ -72,6 +72,28 @@ fn a_void_attempt_repeats_its_block_at_its_point() {
     assert_eq!(settings.point_of(start.block).unwrap().name, third);
 }
 
+/// A benchmark that was stored before the API server had the rule.
+#[test]
+fn at_a_rate_the_connections_divide_the_requests() {
+    let parse = |load: Value| Settings::parse(&two_with(&[("/load", load)]).spec);
+    let unequal = Err(SettingsError::UnequalConnections);
+    assert_eq!(
+        parse(json!({"connections": 64, "rate": 10, "requests": 1000})),
+        unequal
+    );
+    let sweep = json!({"connections": [10, 64]});
+    assert_eq!(
+        parse(json!({"rate": 10, "requests": 1000, "sweep": sweep})),
+        unequal
+    );
+    for load in [
+        json!({"connections": 50, "rate": 10, "requests": 1000}),
+        json!({"connections": 64, "requests": 1000}),
+    ] {
+        assert!(parse(load.clone()).is_ok(), "{load}");
+    }
+}
+
 #[test]
 fn every_connection_has_two_requests_at_least() {
     let parse = |load: Value| Settings::parse(&two_with(&[("/load", load)]).spec);

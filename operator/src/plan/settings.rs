@@ -188,7 +188,7 @@ impl Settings {
         if let (None, Amount::Requests(requests), Some(_)) = (own_amount, amount, rate)
             && points
                 .iter()
-                .any(|point| requests % u64::from(point.connections) != 0)
+                .any(|point| requests.checked_rem(u64::from(point.connections)) != Some(0))
         {
             return Err(SettingsError::UnequalConnections);
         }
